@@ -1,0 +1,1 @@
+"""Recorded-call replay: plays recordings as calls and measures what comes back."""

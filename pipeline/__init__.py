@@ -1,0 +1,1 @@
+"""Audio in, transcript out: the recognition core, engines and scheduling."""

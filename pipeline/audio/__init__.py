@@ -1,0 +1,1 @@
+"""Bytes to samples: codecs, framing, resampling."""

@@ -1,0 +1,112 @@
+"""Settings of one call, validated where they are made. Durations are milliseconds of audio."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pipeline.errors import InvalidConfigError
+from pipeline.types import FRAME_MS, AudioFormat, DecodeHints
+
+SUPPORTED_SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 32_000, 44_100, 48_000)
+MAX_CHANNELS = 2
+
+
+class DenoisingMode(Enum):
+    """What RNNoise is used for."""
+
+    OFF = "off"
+    VAD_ONLY = "vad_only"
+    """Voice activity is measured on denoised audio; the engine hears the original."""
+    MIX = "mix"
+    """The engine hears a mix of denoised and original audio."""
+
+
+class VadMode(Enum):
+    """Which detectors measure voice activity."""
+
+    COMBINED = "combined"
+    WEBRTC = "webrtc"
+    SILERO = "silero"
+    ENERGY = "energy"
+    """No model: level against the noise floor. For tests and clean lines."""
+
+
+def _require_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise InvalidConfigError(name, f"{value} is outside {low} to {high}; use a value in that range")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointingConfig:
+    """When speech counts as begun and as ended."""
+
+    onset_ms: int = 60
+    """Speech of at least this long begins an utterance."""
+    hangover_ms: int = 500
+    """Silence of this long ends it."""
+    pre_roll_ms: int = 300
+    """Audio kept from before the onset; VADs fire late."""
+    max_segment_ms: int = 25_000
+    """A longer segment is cut. Below Whisper's window of 30 s."""
+    cut_search_ms: int = 2_000
+    """The cut is made at the lowest energy within this last part of a too long segment."""
+    sensitivity: float = 0.5
+    """0 to 1; higher takes quieter or less certain sounds for speech."""
+
+    def __post_init__(self) -> None:
+        """Checks the limits."""
+        _require_range("endpointing.onset_ms", self.onset_ms, FRAME_MS, 1_000)
+        _require_range("endpointing.hangover_ms", self.hangover_ms, 100, 5_000)
+        _require_range("endpointing.pre_roll_ms", self.pre_roll_ms, 200, 500)
+        _require_range("endpointing.max_segment_ms", self.max_segment_ms, 5_000, 28_000)
+        _require_range("endpointing.cut_search_ms", self.cut_search_ms, 500, 4_000)
+        _require_range("endpointing.sensitivity", self.sensitivity, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterimConfig:
+    """When interims are asked for and which of their words count as stable."""
+
+    enabled: bool = True
+    first_after_ms: int = 300
+    """Speech heard before the first interim of a segment is asked for."""
+    interval_ms: int = 500
+    """Audio between two interims of a segment."""
+    stable_after_ms: int = 2_000
+    """Words that all hypotheses agreed on for this long count as stable."""
+
+    def __post_init__(self) -> None:
+        """Checks the limits."""
+        _require_range("interim.first_after_ms", self.first_after_ms, 100, 5_000)
+        _require_range("interim.interval_ms", self.interval_ms, 100, 10_000)
+        _require_range("interim.stable_after_ms", self.stable_after_ms, 500, 30_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """Everything a recognition session needs to know."""
+
+    audio_format: AudioFormat
+    hints: DecodeHints = field(default_factory=DecodeHints)
+    endpointing: EndpointingConfig = field(default_factory=EndpointingConfig)
+    interim: InterimConfig = field(default_factory=InterimConfig)
+    denoising: DenoisingMode = DenoisingMode.VAD_ONLY
+    vad: VadMode = VadMode.COMBINED
+    speech_activity_events: bool = False
+    start_offset_ms: int = 0
+    """Where in the call the first audio lies; more than 0 when a call is resumed."""
+
+    def __post_init__(self) -> None:
+        """Checks the limits."""
+        rate = self.audio_format.sample_rate_hz
+        if rate not in SUPPORTED_SAMPLE_RATES_HZ:
+            rates = ", ".join(str(r) for r in SUPPORTED_SAMPLE_RATES_HZ)
+            raise InvalidConfigError("sample_rate_hertz", f"{rate} is not supported; use one of {rates}")
+        channels = self.audio_format.num_channels
+        if not 1 <= channels <= MAX_CHANNELS:
+            raise InvalidConfigError(
+                "audio_channel_count", f"{channels} is outside 1 to {MAX_CHANNELS}; send each party as a channel"
+            )
+        if self.start_offset_ms < 0:
+            raise InvalidConfigError(
+                "call.resume.audio_offset_ms", f"{self.start_offset_ms} is negative; use 0 or more"
+            )

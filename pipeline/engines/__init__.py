@@ -1,0 +1,1 @@
+"""Engines: whatever turns a batch of decode requests into hypotheses."""

@@ -1,0 +1,1 @@
+"""Who is decoded when: the pure scheduler and the one worker thread."""

@@ -1,0 +1,143 @@
+"""The one thread that owns an engine. Waits on a condition, never polls; a bad batch fails its members alone."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from pipeline.engines.base import Engine
+from pipeline.scheduling.scheduler import Scheduler, SchedulingPolicy
+from pipeline.types import CORE_SAMPLE_RATE_HZ, Batch, BatchReport, DecodeRequest, DecodeResult
+
+OnResult = Callable[[DecodeResult], None]
+OnBatch = Callable[[BatchReport], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Worker:
+    """Feeds batches of requests to an engine and hands the results back.
+
+    `on_result` callbacks run on the worker's thread: they must not block (hand over with
+    `loop.call_soon_threadsafe`). Every submitted request is answered exactly once, unless it is cancelled
+    or displaced by a newer interim of its channel while it still waits.
+    """
+
+    def __init__(self, engine: Engine, policy: SchedulingPolicy, on_batch: OnBatch | None = None) -> None:
+        self.engine = engine
+        self._scheduler = Scheduler(policy)
+        self._on_batch = on_batch
+        self._callbacks: dict[str, OnResult] = {}
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"engine-{engine.info.model}", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """Answers what still waits with an error, ends the thread and closes the engine."""
+        with self._wake:
+            self._stopping = True
+            dropped = self._scheduler.drain()
+            callbacks = [(r, self._callbacks.pop(r.request_id, None)) for r in dropped]
+            self._wake.notify_all()
+        for request, callback in callbacks:
+            if callback is not None:
+                callback(DecodeResult(request_id=request.request_id, error="the server is shutting down"))
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+        self.engine.close()
+
+    @property
+    def queue_length(self) -> int:
+        """Requests that wait."""
+        with self._wake:
+            return len(self._scheduler)
+
+    def submit(self, request: DecodeRequest, on_result: OnResult) -> None:
+        """Queues a request."""
+        with self._wake:
+            if self._stopping:
+                stopped = True
+            else:
+                stopped = False
+                for old in self._scheduler.add(request, time.monotonic()):
+                    self._callbacks.pop(old.request_id, None)
+                self._callbacks[request.request_id] = on_result
+                self._wake.notify()
+        if stopped:
+            on_result(DecodeResult(request_id=request.request_id, error="the server is shutting down"))
+
+    def cancel(self, request_id: str) -> None:
+        """Drops a request that still waits; one that is with the engine is answered all the same."""
+        with self._wake:
+            if self._scheduler.cancel_request(request_id):
+                self._callbacks.pop(request_id, None)
+
+    def cancel_session(self, session_id: str) -> None:
+        """Drops all that a session waits for; its callbacks are not called again."""
+        with self._wake:
+            self._scheduler.cancel(session_id)
+            prefix = f"{session_id}/"
+            for request_id in [r for r in self._callbacks if r.startswith(prefix)]:
+                del self._callbacks[request_id]
+
+    def _run(self) -> None:
+        while (batch := self._next_batch()) is not None:
+            started_s = time.monotonic()
+            results = self._transcribe(batch)
+            compute_s = time.monotonic() - started_s
+            with self._wake:
+                waits_s = self._scheduler.complete(batch)
+                answers = [(self._callbacks.pop(result.request_id, None), result) for result in results]
+            for callback, result in answers:
+                if callback is not None:
+                    callback(result)
+            self._report(batch, results, compute_s, waits_s)
+
+    def _next_batch(self) -> Batch | None:
+        with self._wake:
+            while not self._stopping:
+                now_s = time.monotonic()
+                if (batch := self._scheduler.next_batch(now_s)) is not None:
+                    return batch
+                self._wake.wait(self._scheduler.wait_s(now_s))
+            return None
+
+    def _transcribe(self, batch: Batch) -> list[DecodeResult]:
+        try:
+            return self._checked(batch)
+        except Exception:
+            _log.exception("batch of %d requests failed; each is tried alone", len(batch.requests))
+            return [self._transcribe_alone(request) for request in batch.requests]
+
+    def _transcribe_alone(self, request: DecodeRequest) -> DecodeResult:
+        audio_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
+        try:
+            return self._checked(Batch(requests=(request,), padded_audio_s=audio_s))[0]
+        except Exception as error:
+            _log.exception("request %s (%.1f s of audio) failed alone too", request.request_id, audio_s)
+            return DecodeResult(request_id=request.request_id, error=f"{type(error).__name__} in the engine")
+
+    def _checked(self, batch: Batch) -> list[DecodeResult]:
+        results = self.engine.transcribe(batch)
+        if [r.request_id for r in results] != [r.request_id for r in batch.requests]:
+            # Words must never reach another call.
+            raise RuntimeError("the engine's results do not match its batch")
+        return results
+
+    def _report(self, batch: Batch, results: list[DecodeResult], compute_s: float, waits_s: tuple[float, ...]) -> None:
+        if self._on_batch is None:
+            return
+        report = BatchReport(
+            model=self.engine.info.model,
+            num_requests=len(batch.requests),
+            num_finals=sum(r.is_final for r in batch.requests),
+            audio_s=sum(len(r.audio) for r in batch.requests) / CORE_SAMPLE_RATE_HZ,
+            compute_s=compute_s,
+            queue_wait_s=waits_s,
+            num_failed=sum(r.error is not None for r in results),
+        )
+        self._on_batch(report)

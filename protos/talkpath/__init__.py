@@ -1,0 +1,1 @@
+"""Talkpath's public contract: the protobuf files and their generated Python stubs."""

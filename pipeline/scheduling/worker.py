@@ -11,6 +11,9 @@ from pipeline.types import CORE_SAMPLE_RATE_HZ, Batch, BatchReport, DecodeReques
 
 OnResult = Callable[[DecodeResult], None]
 OnBatch = Callable[[BatchReport], None]
+SegmentKey = tuple[str, str]
+
+_SHUTTING_DOWN = "the server is shutting down"
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +30,11 @@ class Worker:
         self.engine = engine
         self._scheduler = Scheduler(policy)
         self._on_batch = on_batch
-        self._callbacks: dict[str, OnResult] = {}
+        self._callbacks: dict[str, tuple[str, OnResult]] = {}
+        """Request id to session id and callback."""
+        self._open_segments: dict[str, set[SegmentKey]] = {}
+        """By session: segments that the engine may cache something for."""
+        self._to_release: set[SegmentKey] = set()
         self._wake = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"engine-{engine.info.model}", daemon=True)
@@ -41,11 +48,11 @@ class Worker:
         with self._wake:
             self._stopping = True
             dropped = self._scheduler.drain()
-            callbacks = [(r, self._callbacks.pop(r.request_id, None)) for r in dropped]
+            callbacks = [(r.request_id, self._take_callback(r.request_id)) for r in dropped]
             self._wake.notify_all()
-        for request, callback in callbacks:
+        for request_id, callback in callbacks:
             if callback is not None:
-                callback(DecodeResult(request_id=request.request_id, error="the server is shutting down"))
+                callback(DecodeResult(request_id=request_id, error=_SHUTTING_DOWN))
         if self._thread.is_alive():
             self._thread.join(timeout_s)
         self.engine.close()
@@ -59,16 +66,15 @@ class Worker:
     def submit(self, request: DecodeRequest, on_result: OnResult) -> None:
         """Queues a request."""
         with self._wake:
-            if self._stopping:
-                stopped = True
-            else:
-                stopped = False
+            stopped = self._stopping
+            if not stopped:
                 for old in self._scheduler.add(request, time.monotonic()):
                     self._callbacks.pop(old.request_id, None)
-                self._callbacks[request.request_id] = on_result
+                self._callbacks[request.request_id] = (request.session_id, on_result)
+                self._open_segments.setdefault(request.session_id, set()).add(request.segment_key)
                 self._wake.notify()
         if stopped:
-            on_result(DecodeResult(request_id=request.request_id, error="the server is shutting down"))
+            on_result(DecodeResult(request_id=request.request_id, error=_SHUTTING_DOWN))
 
     def cancel(self, request_id: str) -> None:
         """Drops a request that still waits; one that is with the engine is answered all the same."""
@@ -79,10 +85,14 @@ class Worker:
     def cancel_session(self, session_id: str) -> None:
         """Drops all that a session waits for; its callbacks are not called again."""
         with self._wake:
+            self._to_release |= self._open_segments.pop(session_id, set())
+            self._wake.notify()
             self._scheduler.cancel(session_id)
-            prefix = f"{session_id}/"
-            for request_id in [r for r in self._callbacks if r.startswith(prefix)]:
-                del self._callbacks[request_id]
+            self._callbacks = {r: owned for r, owned in self._callbacks.items() if owned[0] != session_id}
+
+    def _take_callback(self, request_id: str) -> OnResult | None:
+        _, callback = self._callbacks.pop(request_id, ("", None))
+        return callback
 
     def _run(self) -> None:
         while (batch := self._next_batch()) is not None:
@@ -91,20 +101,36 @@ class Worker:
             compute_s = time.monotonic() - started_s
             with self._wake:
                 waits_s = self._scheduler.complete(batch)
-                answers = [(self._callbacks.pop(result.request_id, None), result) for result in results]
+                self._close_finals(batch)
+                answers = [(self._take_callback(result.request_id), result) for result in results]
             for callback, result in answers:
                 if callback is not None:
                     callback(result)
             self._report(batch, results, compute_s, waits_s)
 
+    def _close_finals(self, batch: Batch) -> None:
+        for request in batch.requests:
+            segments = self._open_segments.get(request.session_id, set())
+            if request.is_final and request.segment_key in segments:
+                segments.remove(request.segment_key)
+                self._to_release.add(request.segment_key)
+            if not segments:
+                self._open_segments.pop(request.session_id, None)
+
     def _next_batch(self) -> Batch | None:
         with self._wake:
             while not self._stopping:
+                self._release_segments()
                 now_s = time.monotonic()
                 if (batch := self._scheduler.next_batch(now_s)) is not None:
                     return batch
                 self._wake.wait(self._scheduler.wait_s(now_s))
             return None
+
+    def _release_segments(self) -> None:
+        if self._to_release:
+            self.engine.release(self._to_release)
+            self._to_release = set()
 
     def _transcribe(self, batch: Batch) -> list[DecodeResult]:
         try:

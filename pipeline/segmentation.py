@@ -1,0 +1,172 @@
+"""Cuts a channel's audio into speech segments: pre-roll before, a little silence behind, no longer than the limit.
+
+Audio is written once into one growing buffer per segment; requests get read-only views of it.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.config import EndpointingConfig
+from pipeline.types import FRAME_MS, FRAME_SAMPLES, EndReason, Samples, SpeechSegment
+
+_POST_ROLL_MS = 500
+"""Silence kept behind the last voiced frame; more would only cost decoding."""
+_CUT_SMOOTHING_FRAMES = 5
+"""Energies are averaged over this many frames, so that a cut falls into a pause and not into a plosive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSegment:
+    """What has been heard of the segment under way."""
+
+    segment_id: str
+    channel_tag: int
+    start_sample: int
+    """Call clock at 16 kHz."""
+    samples: Samples
+
+
+class _Recording:
+    """The audio of one open segment, and where it could best be cut."""
+
+    def __init__(self, segment_id: str, start_frame: int, max_frames: int) -> None:
+        self.segment_id = segment_id
+        self.start_frame = start_frame
+        self.num_frames = 0
+        self.cut_frames = 0
+        """Length up to the quietest point in the search range; 0 while there is none."""
+        self._lowest_energy = np.inf
+        self._energies: deque[float] = deque(maxlen=_CUT_SMOOTHING_FRAMES)
+        self._samples = np.empty(max_frames * FRAME_SAMPLES, dtype=np.float32)
+
+    def append(self, frame: Samples) -> None:
+        start = self.num_frames * FRAME_SAMPLES
+        self._samples[start : start + FRAME_SAMPLES] = frame
+        self.num_frames += 1
+        self._energies.append(float(np.dot(frame, frame)))
+
+    def search_cut(self) -> None:
+        """Considers the middle of the newest frames as a place to cut."""
+        energy = sum(self._energies) / len(self._energies)
+        if energy <= self._lowest_energy:
+            self._lowest_energy = energy
+            self.cut_frames = self.num_frames - len(self._energies) // 2
+
+    def audio(self, num_frames: int) -> Samples:
+        view = self._samples[: num_frames * FRAME_SAMPLES]
+        view.setflags(write=False)
+        return view
+
+
+class Segmenter:
+    """One channel's cutter. Frame numbers are the channel's own, from 0; `start_sample` is call clock."""
+
+    def __init__(self, channel_tag: int, config: EndpointingConfig, start_sample: int) -> None:
+        self._channel_tag = channel_tag
+        self._start_sample = start_sample
+        self._max_frames = config.max_segment_ms // FRAME_MS
+        self._cut_search_start_frames = self._max_frames - config.cut_search_ms // FRAME_MS
+        self._pre_roll_frames = config.pre_roll_ms // FRAME_MS
+        self._recent: deque[Samples] = deque(maxlen=self._pre_roll_frames + config.onset_ms // FRAME_MS)
+        self._frame = 0
+        self._num_segments = 0
+        self._recording: _Recording | None = None
+
+    @property
+    def earliest_needed_sample(self) -> int:
+        """Call clock: audio before this can't become part of the open or a future segment."""
+        if self._recording is not None:
+            return self._sample_at(self._recording.start_frame)
+        return self._sample_at(self._frame - len(self._recent))
+
+    @property
+    def open_segment(self) -> OpenSegment | None:
+        """The segment under way, as far as it will surely not be cut shorter."""
+        if (recording := self._recording) is None:
+            return None
+        return OpenSegment(
+            segment_id=recording.segment_id,
+            channel_tag=self._channel_tag,
+            start_sample=self._sample_at(recording.start_frame),
+            samples=recording.audio(recording.cut_frames or min(recording.num_frames, self._cut_search_start_frames)),
+        )
+
+    def append(self, frame: Samples) -> None:
+        """Takes the next 10 ms at 16 kHz."""
+        self._frame += 1
+        if self._recording is None:
+            self._recent.append(frame)
+            return
+        self._recording.append(frame)
+        if self._recording.num_frames >= self._cut_search_start_frames + _CUT_SMOOTHING_FRAMES:
+            self._recording.search_cut()
+
+    def skip(self, num_frames: int) -> None:
+        """Time passes without audio while no segment is open."""
+        self._frame += num_frames
+        self._recent.clear()
+
+    def open(self, speech_frame: int) -> None:
+        """Speech began with this frame: starts a segment with the pre-roll in front of it."""
+        wanted = self._frame - speech_frame + self._pre_roll_frames
+        frames = list(self._recent)[-wanted:]
+        self._recent.clear()
+        self._start_recording(frames)
+
+    def close(self, speech_end_frame: int, reason: EndReason) -> SpeechSegment:
+        """Ends the open segment. Audio behind the post-roll is kept as pre-roll of the next."""
+        recording = self._open_recording()
+        keep = speech_end_frame + _POST_ROLL_MS // FRAME_MS - recording.start_frame
+        num_frames = min(recording.num_frames, max(1, keep))
+        rest = self._frames_behind(recording, num_frames)
+        self._recording = None
+        self._recent.extend(rest)
+        return self._segment(recording, num_frames, speech_end_frame, reason)
+
+    def split(self, speech_end_frame: int, reason: EndReason) -> SpeechSegment:
+        """Ends the open segment while speech goes on: at its quietest point if it is too long, else here."""
+        recording = self._open_recording()
+        at_limit = reason is EndReason.MAX_LENGTH and recording.cut_frames
+        num_frames = recording.cut_frames if at_limit else recording.num_frames
+        self._start_recording(self._frames_behind(recording, num_frames))
+        return self._segment(recording, num_frames, speech_end_frame, reason)
+
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether the open segment has to be split now."""
+        return self._recording is not None and self._recording.num_frames >= self._max_frames
+
+    def _start_recording(self, frames: list[Samples]) -> None:
+        self._num_segments += 1
+        segment_id = f"{self._channel_tag}-{self._num_segments}"
+        self._recording = _Recording(segment_id, self._frame - len(frames), self._max_frames)
+        for frame in frames:
+            self._recording.append(frame)
+
+    def _open_recording(self) -> _Recording:
+        if self._recording is None:
+            raise RuntimeError("no segment is open")
+        return self._recording
+
+    @staticmethod
+    def _frames_behind(recording: _Recording, num_frames: int) -> list[Samples]:
+        audio = recording.audio(recording.num_frames)[num_frames * FRAME_SAMPLES :]
+        return list(audio.reshape(-1, FRAME_SAMPLES))
+
+    def _segment(
+        self, recording: _Recording, num_frames: int, speech_end_frame: int, reason: EndReason
+    ) -> SpeechSegment:
+        end_frame = recording.start_frame + num_frames
+        return SpeechSegment(
+            segment_id=recording.segment_id,
+            channel_tag=self._channel_tag,
+            start_sample=self._sample_at(recording.start_frame),
+            speech_end_sample=self._sample_at(min(speech_end_frame, end_frame)),
+            samples=recording.audio(num_frames),
+            end_reason=reason,
+        )
+
+    def _sample_at(self, frame: int) -> int:
+        return self._start_sample + frame * FRAME_SAMPLES

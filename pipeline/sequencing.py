@@ -1,0 +1,193 @@
+"""The result side of one channel: asks for decodes and puts their answers in order.
+
+Rules:
+1. Each segment gets exactly one final; finals come out in audio order, whatever order they were decoded in.
+2. No interim of a segment after its final, none before the final of the segment before.
+3. At most one interim is in flight; a newer revision cancels the older. An answer that comes all the same is
+   still shown if nothing newer was: under load, dropping it would leave the caller with nothing.
+4. An interim never takes back what was declared stable; one that would is not shown.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from pipeline.config import SessionConfig
+from pipeline.events import NoticeCode, RecognitionResult, SessionNotice
+from pipeline.postprocessing import present
+from pipeline.segmentation import OpenSegment
+from pipeline.stabilization import Stabilizer
+from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, Samples, SpeechSegment
+
+SequencerEffect = DecodeRequest | CancelDecode | RecognitionResult | SessionNotice
+
+
+class _Segment:
+    """One segment from its first request to its final."""
+
+    def __init__(self, segment_id: str, start_sample: int, stabilizer: Stabilizer) -> None:
+        self.segment_id = segment_id
+        self.start_sample = start_sample
+        self.stabilizer = stabilizer
+        self.revision = 0
+        self.shown_revision = 0
+        self.heard_samples: dict[int, tuple[int, int]] = {}
+        """Revision to number of samples and end of speech."""
+        self.draft: tuple[int, ...] = ()
+        self.in_flight: str | None = None
+        self.closed: SpeechSegment | None = None
+        self.final: DecodeResult | None = None
+        self.waiting_interim: RecognitionResult | None = None
+
+    @property
+    def start_ms(self) -> int:
+        return self.start_sample // SAMPLES_PER_MS
+
+
+class ResultSequencer:
+    """Requests and results of one channel, in order."""
+
+    def __init__(self, session_id: str, channel_tag: int, config: SessionConfig) -> None:
+        self._session_id = session_id
+        self._channel_tag = channel_tag
+        self._config = config
+        self._segments: deque[_Segment] = deque()
+        self._by_request: dict[str, tuple[_Segment, int]] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every segment has its final."""
+        return not self._segments
+
+    @property
+    def earliest_unfinished_sample(self) -> int | None:
+        """Start of the first segment without a final, call clock at 16 kHz."""
+        return self._segments[0].start_sample if self._segments else None
+
+    def request_interim(self, heard: OpenSegment, speech_end_sample: int) -> Iterator[SequencerEffect]:
+        """Asks for the words of the segment under way."""
+        segment = self._find(heard.segment_id, heard.start_sample)
+        yield from self._cancel(segment)
+        request = self._request(segment, heard.samples, speech_end_sample, is_final=False)
+        segment.in_flight = request.request_id
+        yield request
+
+    def request_final(self, closed: SpeechSegment) -> Iterator[SequencerEffect]:
+        """Asks for the final words of a closed segment."""
+        segment = self._find(closed.segment_id, closed.start_sample)
+        yield from self._cancel(segment)
+        segment.closed = closed
+        yield self._request(segment, closed.samples, closed.speech_end_sample, is_final=True)
+
+    def receive(self, result: DecodeResult) -> Iterator[SequencerEffect]:
+        """Takes an answer; unknown and outdated ones are ignored."""
+        if (known := self._by_request.pop(result.request_id, None)) is None:
+            return
+        segment, revision = known
+        if segment.in_flight == result.request_id:
+            segment.in_flight = None
+        if segment.closed is not None and revision == segment.revision:
+            segment.final = result
+            yield from self._release_finals()
+        elif revision > segment.shown_revision and result.error is None:
+            yield from self._show_interim(segment, revision, result)
+
+    def _find(self, segment_id: str, start_sample: int) -> _Segment:
+        if not self._segments or self._segments[-1].segment_id != segment_id:
+            stabilizer = Stabilizer(self._config.interim.stable_after_ms)
+            self._segments.append(_Segment(segment_id, start_sample, stabilizer))
+        return self._segments[-1]
+
+    def _cancel(self, segment: _Segment) -> Iterator[CancelDecode]:
+        if segment.in_flight is not None:
+            yield CancelDecode(request_id=segment.in_flight, session_id=self._session_id)
+            segment.in_flight = None
+
+    def _request(self, segment: _Segment, audio: Samples, speech_end_sample: int, *, is_final: bool) -> DecodeRequest:
+        segment.revision += 1
+        request_id = f"{self._session_id}/{segment.segment_id}/{segment.revision}"
+        segment.heard_samples[segment.revision] = (len(audio), speech_end_sample)
+        self._by_request[request_id] = (segment, segment.revision)
+        return DecodeRequest(
+            request_id=request_id,
+            session_id=self._session_id,
+            segment_id=segment.segment_id,
+            channel_tag=self._channel_tag,
+            revision=segment.revision,
+            audio=audio,
+            is_final=is_final,
+            hints=self._config.hints,
+            draft=segment.draft,
+        )
+
+    def _show_interim(self, segment: _Segment, revision: int, result: DecodeResult) -> Iterator[SequencerEffect]:
+        segment.shown_revision = revision
+        if not result.alternatives:
+            return
+        segment.draft = result.alternatives[0].tokens
+        interim = self._interim(segment, revision, result)
+        if interim is None:
+            return
+        if segment is self._segments[0]:
+            yield interim
+        else:
+            segment.waiting_interim = interim
+
+    def _interim(self, segment: _Segment, revision: int, result: DecodeResult) -> RecognitionResult | None:
+        num_samples, speech_end_sample = segment.heard_samples[revision]
+        end_ms = segment.start_ms + num_samples // SAMPLES_PER_MS
+        alternatives = present(result.alternatives[:1], segment.start_ms, end_ms)
+        if not alternatives:
+            return None
+        text = segment.stabilizer.update(alternatives[0].transcript, num_samples // SAMPLES_PER_MS)
+        if text is None:
+            return None
+        return RecognitionResult(
+            result_id=segment.segment_id,
+            channel_tag=self._channel_tag,
+            alternatives=alternatives,
+            is_final=False,
+            stability=text.stability,
+            stable_length=text.stable_length,
+            result_start_ms=segment.start_ms,
+            result_end_ms=end_ms,
+            speech_end_ms=speech_end_sample // SAMPLES_PER_MS,
+        )
+
+    def _release_finals(self) -> Iterator[SequencerEffect]:
+        """Emits the finals at the head of the queue, then the interim that waited for them."""
+        while self._segments and (result := self._segments[0].final) is not None:
+            segment = self._segments.popleft()
+            self._forget_requests(segment)
+            if result.error is not None:
+                yield SessionNotice(
+                    code=NoticeCode.DECODE_FAILED,
+                    message=f"segment {segment.segment_id} could not be decoded: {result.error}",
+                    channel_tag=self._channel_tag,
+                )
+            yield self._final(segment, result)
+        if self._segments and (interim := self._segments[0].waiting_interim) is not None:
+            self._segments[0].waiting_interim = None
+            yield interim
+
+    def _forget_requests(self, segment: _Segment) -> None:
+        for revision in segment.heard_samples:
+            self._by_request.pop(f"{self._session_id}/{segment.segment_id}/{revision}", None)
+
+    def _final(self, segment: _Segment, result: DecodeResult) -> RecognitionResult:
+        closed = segment.closed
+        if closed is None:
+            raise RuntimeError("a final needs a closed segment")
+        end_ms = closed.end_sample // SAMPLES_PER_MS
+        alternatives = present(result.alternatives, segment.start_ms, end_ms)
+        return RecognitionResult(
+            result_id=segment.segment_id,
+            channel_tag=self._channel_tag,
+            alternatives=alternatives,
+            is_final=True,
+            stability=1.0,
+            stable_length=len(alternatives[0].transcript) if alternatives else 0,
+            result_start_ms=segment.start_ms,
+            result_end_ms=end_ms,
+            speech_end_ms=closed.speech_end_sample // SAMPLES_PER_MS,
+            end_reason=closed.end_reason,
+        )

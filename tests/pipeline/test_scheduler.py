@@ -1,0 +1,122 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.scheduling.scheduler import Scheduler, SchedulingPolicy
+from pipeline.types import DecodeHints, DecodeRequest
+
+
+def request(session="a", *, seconds=1.0, is_final=False, channel_tag=1, revision=1, segment=1):
+    return DecodeRequest(
+        request_id=f"{session}/{channel_tag}-{segment}/{revision}",
+        session_id=session,
+        segment_id=f"{channel_tag}-{segment}",
+        channel_tag=channel_tag,
+        revision=revision,
+        audio=np.zeros(int(16_000 * seconds), np.float32),
+        is_final=is_final,
+        hints=DecodeHints(),
+    )
+
+
+def scheduler(**policy):
+    return Scheduler(SchedulingPolicy(**policy))
+
+
+def ids(batch):
+    return [r.request_id for r in batch.requests]
+
+
+def test_finals_go_first_and_alone():
+    queue = scheduler()
+    queue.add(request("a"), 0.0)
+    queue.add(request("b", is_final=True), 0.1)
+    assert ids(queue.next_batch(0.2)) == ["b/1-1/1"]
+    assert ids(queue.next_batch(0.2)) == ["a/1-1/1"]
+
+
+def test_only_the_newest_interim_of_a_channel_is_kept():
+    queue = scheduler()
+    queue.add(request(revision=1), 0.0)
+    queue.add(request(channel_tag=2), 0.0)
+    displaced = queue.add(request(revision=2), 0.1)
+    assert [r.revision for r in displaced] == [1]
+    assert sorted(ids(queue.next_batch(0.2))) == ["a/1-1/2", "a/2-1/1"]
+
+
+def test_a_final_displaces_the_interim_of_its_channel_but_no_final():
+    queue = scheduler()
+    queue.add(request(revision=1), 0.0)
+    queue.add(request(revision=2, is_final=True), 0.0)
+    queue.add(request(segment=2, is_final=True), 0.0)
+    assert len(queue) == 2
+
+
+def test_similar_lengths_go_together():
+    queue = scheduler(max_batch_size=2)
+    for session, seconds in [("a", 2.0), ("b", 20.0), ("c", 2.5), ("d", 19.0)]:
+        queue.add(request(session, seconds=seconds), 0.0)
+    assert ids(queue.next_batch(0.0)) == ["a/1-1/1", "c/1-1/1"]
+    assert ids(queue.next_batch(0.0)) == ["b/1-1/1", "d/1-1/1"]
+
+
+def test_padded_audio_is_limited():
+    queue = scheduler(max_batch_audio_s=50.0)
+    for session in "abc":
+        queue.add(request(session, seconds=20.0), 0.0)
+    batch = queue.next_batch(0.0)
+    assert len(batch.requests) == 2
+    assert batch.padded_audio_s == 40.0
+
+
+def test_a_batch_waits_for_company_but_not_longer_than_allowed():
+    queue = scheduler(max_wait_ms=50, max_batch_size=2)
+    assert queue.wait_s(0.0) is None
+    queue.add(request("a"), 1.0)
+    assert queue.next_batch(1.02) is None
+    assert abs(queue.wait_s(1.02) - 0.03) < 1e-9
+    assert queue.next_batch(1.06) is not None
+    queue.add(request("a"), 2.0)
+    queue.add(request("b"), 2.0)
+    assert queue.wait_s(2.0) == 0.0
+
+
+def test_cancelling():
+    queue = scheduler()
+    queue.add(request("a"), 0.0)
+    queue.add(request("b"), 0.0)
+    queue.add(request("b", is_final=True, segment=2), 0.0)
+    assert queue.cancel_request("a/1-1/1")
+    assert not queue.cancel_request("a/1-1/1")
+    assert [r.segment_id for r in queue.cancel("b")] == ["1-2"]
+    assert queue.next_batch(9.0) is None
+
+
+def test_waits_are_reported_when_a_batch_is_complete():
+    queue = scheduler()
+    queue.add(request("a"), 1.0)
+    queue.add(request("b"), 2.0)
+    batch = queue.next_batch(2.5)
+    assert sorted(queue.complete(batch)) == [0.5, 1.5]
+
+
+REQUESTS = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.booleans(), st.floats(0.1, 25.0), st.integers(1, 3)), max_size=40
+)
+
+
+@given(REQUESTS, st.integers(1, 8))
+def test_every_final_comes_out_exactly_once(rows, max_batch_size):
+    queue = scheduler(max_batch_size=max_batch_size, max_batch_audio_s=60.0)
+    finals = []
+    for number, (session, is_final, seconds, tag) in enumerate(rows):
+        added = request(session, seconds=seconds, is_final=is_final, channel_tag=tag, segment=number)
+        queue.add(added, float(number))
+        finals += [added.request_id] if is_final else []
+    taken = []
+    while (batch := queue.next_batch(1_000.0)) is not None:
+        assert len(batch.requests) <= max_batch_size
+        assert len({r.is_final for r in batch.requests}) == 1
+        assert len(batch.requests) == 1 or batch.padded_audio_s <= 60.0
+        taken += [r.request_id for r in batch.requests if r.is_final]
+    assert sorted(taken) == sorted(finals)

@@ -1,0 +1,5 @@
+"""`python -m clients.replay` is `talkpath-replay`."""
+
+from clients.replay.cli import main
+
+main()

@@ -1,40 +1,18 @@
-"""The async client SDK, and the one place of the clients where wire messages become typed values and back."""
+"""The async client SDK: calls, short recordings and server facts over gRPC."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
-from enum import Enum
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import grpc
+
+from clients.call import Call, OpenStream, sending
+from clients.errors import recognition_error
+from clients.types import CallEvent, CallSettings, Recognition, ServerInfo
+from clients.wire import WIRE_FORMAT, config_to_wire, endpointing_to_wire, read_result, read_server_info
 from talkpath.speech.v1 import speech_pb2 as pb
 from talkpath.speech.v1.speech_pb2_grpc import SpeechStub
-
-from clients.call import Call, OpenStream, WireFormat, sending
-from clients.errors import MS_PER_S, recognition_error
-from clients.types import (
-    Ack,
-    ActivityKind,
-    Alternative,
-    CallEvent,
-    CallSettings,
-    CallStarted,
-    ChannelRole,
-    Denoise,
-    Encoding,
-    Endpointing,
-    EndReason,
-    Limits,
-    ModelInfo,
-    Notice,
-    NoticeCode,
-    Recognition,
-    Result,
-    ServerInfo,
-    SpeechActivity,
-    Task,
-    Word,
-)
 
 KEEPALIVE_TIME_MS = 30_000
 """Between two pings of a live call; servers send away who pings more often than they allow."""
@@ -116,16 +94,16 @@ class Recognizer:
             RecognitionError: The server refused it.
         """
         request = pb.RecognizeRequest(
-            config=_config_to_wire(settings),
+            config=config_to_wire(settings),
             audio_content=audio,
-            endpointing=_endpointing_to_wire(settings.endpointing),
+            endpointing=endpointing_to_wire(settings.endpointing),
         )
         try:
             response = await self._stubs[0].Recognize(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise recognition_error(error) from error
         return Recognition(
-            results=tuple(_result(result) for result in response.results),
+            results=tuple(read_result(result) for result in response.results),
             audio_duration_ms=response.audio_duration.ToMilliseconds(),
         )
 
@@ -140,7 +118,7 @@ class Recognizer:
             response = await self._stubs[0].GetServerInfo(request, metadata=self._metadata, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             raise recognition_error(error) from error
-        return _server_info(response)
+        return read_server_info(response)
 
     async def _open_stream(self) -> OpenStream:
         if self._max_message_bytes is None:
@@ -157,186 +135,3 @@ def _open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> 
     if credentials is None:
         return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
     return grpc.aio.secure_channel(address, credentials, options=CHANNEL_OPTIONS)
-
-
-def _config_to_wire(settings: CallSettings) -> pb.RecognitionConfig:
-    return pb.RecognitionConfig(
-        encoding=pb.RecognitionConfig.AudioEncoding.Value(settings.encoding.value),
-        sample_rate_hertz=settings.sample_rate_hz,
-        audio_channel_count=settings.num_channels,
-        language_code=settings.language_code,
-        allowed_language_codes=settings.allowed_language_codes,
-        model=settings.model,
-        task=pb.RecognitionConfig.Task.Value(settings.task.value),
-        enable_word_time_offsets=settings.word_time_offsets,
-        enable_word_confidence=settings.word_confidence,
-        max_alternatives=settings.max_alternatives,
-        denoise=pb.RecognitionConfig.Denoise.Value(settings.denoise.value),
-    )
-
-
-def _endpointing_to_wire(endpointing: Endpointing) -> pb.EndpointingConfig:
-    return pb.EndpointingConfig(
-        onset_ms=endpointing.onset_ms or 0,
-        hangover_ms=endpointing.hangover_ms or 0,
-        max_segment_ms=endpointing.max_segment_ms or 0,
-        pre_roll_ms=endpointing.pre_roll_ms or 0,
-        sensitivity=endpointing.sensitivity,
-    )
-
-
-def _settings_to_wire(settings: CallSettings) -> pb.StreamingConfig:
-    call = pb.CallInfo(
-        call_id=settings.call_id,
-        tenant=settings.tenant,
-        agent_id=settings.agent_id,
-        channel_roles={tag: pb.CallInfo.ChannelRole.Value(role.value) for tag, role in settings.channel_roles.items()},
-        metadata=settings.metadata,
-    )
-    if settings.resume_offset_ms is not None:
-        call.resume.audio_offset_ms = settings.resume_offset_ms
-    return pb.StreamingConfig(
-        config=_config_to_wire(settings),
-        interim_results=settings.interim_results,
-        enable_speech_activity_events=settings.speech_activity,
-        endpointing=_endpointing_to_wire(settings.endpointing),
-        call=call,
-    )
-
-
-EnumT = TypeVar("EnumT", bound=Enum)
-
-
-def _enum(values: Any, number: int, unknown: EnumT) -> EnumT:
-    """Our enum by the wire's name; `unknown` for what is not set, or newer than this client."""
-    if number not in values.values():
-        return unknown
-    kind = type(unknown)
-    name = values.Name(number)
-    return kind(name) if name in {member.value for member in kind} else unknown
-
-
-def _settings(message: pb.StreamingConfig) -> CallSettings:
-    config, call, endpointing = message.config, message.call, message.endpointing
-    return CallSettings(
-        encoding=_enum(pb.RecognitionConfig.AudioEncoding, config.encoding, Encoding.LINEAR16),
-        sample_rate_hz=config.sample_rate_hertz,
-        num_channels=config.audio_channel_count or 1,
-        language_code=config.language_code,
-        allowed_language_codes=tuple(config.allowed_language_codes),
-        model=config.model,
-        task=_enum(pb.RecognitionConfig.Task, config.task, Task.TRANSCRIBE),
-        word_time_offsets=config.enable_word_time_offsets,
-        word_confidence=config.enable_word_confidence,
-        max_alternatives=config.max_alternatives or 1,
-        denoise=_enum(pb.RecognitionConfig.Denoise, config.denoise, Denoise.DEFAULT),
-        endpointing=Endpointing(
-            onset_ms=endpointing.onset_ms or None,
-            hangover_ms=endpointing.hangover_ms or None,
-            max_segment_ms=endpointing.max_segment_ms or None,
-            pre_roll_ms=endpointing.pre_roll_ms or None,
-            sensitivity=endpointing.sensitivity if endpointing.HasField("sensitivity") else None,
-        ),
-        interim_results=message.interim_results,
-        speech_activity=message.enable_speech_activity_events,
-        call_id=call.call_id,
-        tenant=call.tenant,
-        agent_id=call.agent_id,
-        channel_roles={
-            tag: _enum(pb.CallInfo.ChannelRole, role, ChannelRole.UNKNOWN) for tag, role in call.channel_roles.items()
-        },
-        metadata=dict(call.metadata),
-        resume_offset_ms=call.resume.audio_offset_ms if call.HasField("resume") else None,
-    )
-
-
-def _alternative(message: pb.Alternative) -> Alternative:
-    words = tuple(
-        Word(
-            text=word.word,
-            start_ms=word.start_offset.ToMilliseconds(),
-            end_ms=word.end_offset.ToMilliseconds(),
-            confidence=word.confidence,
-        )
-        for word in message.words
-    )
-    return Alternative(transcript=message.transcript, confidence=message.confidence, words=words)
-
-
-def _result(message: pb.RecognitionResult) -> Result:
-    reasons = pb.RecognitionResult.EndReason
-    has_reason = message.end_reason != reasons.END_REASON_UNSPECIFIED
-    return Result(
-        result_id=message.result_id,
-        channel_tag=message.channel_tag,
-        alternatives=tuple(_alternative(alternative) for alternative in message.alternatives),
-        is_final=message.is_final,
-        stability=message.stability,
-        stable_length=message.stable_length,
-        language_code=message.language_code,
-        start_ms=message.result_start_offset.ToMilliseconds(),
-        end_ms=message.result_end_offset.ToMilliseconds(),
-        end_reason=_enum(reasons, message.end_reason, EndReason.SILENCE) if has_reason else None,
-        latency_ms=message.latency.ToMicroseconds() / MS_PER_S if message.HasField("latency") else None,
-    )
-
-
-def _event(response: pb.StreamingRecognizeResponse) -> CallEvent | None:
-    kind = response.WhichOneof("event")
-    return _EVENT_READERS[kind](getattr(response, kind)) if kind else None
-
-
-def _speech_activity(message: pb.SpeechActivity) -> SpeechActivity:
-    kind = _enum(pb.SpeechActivity.Kind, message.kind, ActivityKind.BEGIN)
-    return SpeechActivity(kind=kind, channel_tag=message.channel_tag, offset_ms=message.offset.ToMilliseconds())
-
-
-def _notice(message: pb.Notice) -> Notice:
-    code = _enum(pb.Notice.Code, message.code, NoticeCode.UNKNOWN)
-    return Notice(code=code, message=message.message, channel_tag=message.channel_tag)
-
-
-_EVENT_READERS: dict[str, Callable[[Any], CallEvent]] = {
-    "call_started": lambda message: CallStarted(call_id=message.call_id, settings=_settings(message.config)),
-    "result": _result,
-    "speech_activity": _speech_activity,
-    "ack": lambda message: Ack(offset_ms=message.audio_offset.ToMilliseconds()),
-    "notice": _notice,
-}
-
-
-def _control(**fields: Any) -> pb.StreamingRecognizeRequest:
-    return pb.StreamingRecognizeRequest(control=pb.Control(**fields))
-
-
-WIRE_FORMAT = WireFormat(
-    settings=lambda settings: pb.StreamingRecognizeRequest(streaming_config=_settings_to_wire(settings)),
-    audio=lambda audio: pb.StreamingRecognizeRequest(audio_content=audio),
-    gap=lambda duration_ms: _control(gap=pb.Control.Gap(duration_ms=duration_ms)),
-    flush=lambda: _control(flush=pb.Control.Flush()),
-    keep_alive=lambda: _control(keep_alive=pb.Control.KeepAlive()),
-    event=_event,
-)
-
-
-def _server_info(message: pb.GetServerInfoResponse) -> ServerInfo:
-    limits = message.limits
-    return ServerInfo(
-        version=message.version,
-        models=tuple(
-            ModelInfo(
-                name=model.name,
-                language_codes=tuple(model.language_codes),
-                precision=model.precision,
-                device=model.device,
-            )
-            for model in message.models
-        ),
-        limits=Limits(
-            max_message_bytes=limits.max_message_bytes,
-            max_recognize_duration_ms=limits.max_recognize_duration.ToMilliseconds(),
-            max_concurrent_calls=limits.max_concurrent_calls,
-            max_channel_count=limits.max_channel_count,
-            sample_rates_hz=tuple(limits.sample_rates_hertz),
-        ),
-    )

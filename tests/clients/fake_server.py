@@ -9,6 +9,7 @@ from google.protobuf import any_pb2
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
+
 from talkpath.speech.v1 import speech_pb2 as pb
 from talkpath.speech.v1 import speech_pb2_grpc
 

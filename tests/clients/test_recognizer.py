@@ -5,10 +5,9 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2
-from talkpath.speech.v1 import speech_pb2 as pb
 
 from clients.errors import FieldViolation, RecognitionError
-from clients.recognizer import MESSAGE_OVERHEAD_BYTES, WIRE_FORMAT, Recognizer
+from clients.recognizer import MESSAGE_OVERHEAD_BYTES, Recognizer
 from clients.types import (
     Ack,
     ActivityKind,
@@ -25,6 +24,8 @@ from clients.types import (
     SpeechActivity,
     Task,
 )
+from clients.wire import WIRE_FORMAT
+from talkpath.speech.v1 import speech_pb2 as pb
 from tests.clients.fake_server import (
     FakeSpeech,
     Request,

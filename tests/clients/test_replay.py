@@ -15,7 +15,6 @@ import grpc
 import numpy as np
 import pytest
 import soundfile
-from talkpath.speech.v1 import speech_pb2 as pb
 from typer.testing import CliRunner
 
 from clients.recognizer import Recognizer
@@ -24,6 +23,7 @@ from clients.replay.plan import CallOptions, plan_calls
 from clients.replay.player import PlannedCall, PlayOptions, TimedEvent, play_all
 from clients.replay.summary import summarize
 from clients.types import Result
+from talkpath.speech.v1 import speech_pb2 as pb
 from tests.clients.fake_server import FakeSpeech, Request, Response, SecondBySecond, script_server, serving
 
 SCRIPT = {1: ["hello there", "how are you"], 2: ["good morning", "fine thanks"]}

@@ -20,8 +20,8 @@ _RNNOISE_FRAME_SAMPLES = 480
 _INT16_SCALE = 32768.0
 _FLOATS = ctypes.POINTER(ctypes.c_float)
 
-RNNOISE_DELAY_MS = FRAME_MS
-"""RNNoise answers with the frame before (overlap-add of 20 ms windows)."""
+RNNOISE_DELAY_MS = 2 * FRAME_MS
+"""One frame for the overlap-add of 20 ms windows, one that this RNNoise (0.2) looks ahead."""
 WET_SHARE = 0.3
 """Share of denoised audio in the mix. All of it costs recognition more than the noise did: suppression takes
 consonants away, and Whisper was trained on noise."""

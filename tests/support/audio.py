@@ -1,5 +1,6 @@
 """Audio for tests: made signals, committed clips, and the recordings beside the project where they are there."""
 
+import io
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -49,6 +50,13 @@ def linear16(samples: Samples) -> bytes:
     """Bytes of interleaved LINEAR16 of audio of shape `(num_samples,)` or `(num_channels, num_samples)`."""
     interleaved = np.atleast_2d(samples).T
     return np.clip(np.rint(interleaved * 32768), -32768, 32767).astype("<i2").tobytes()
+
+
+def encode_mulaw(samples: Samples) -> bytes:
+    """G.711 mu-law of mono audio of shape `(num_samples,)`."""
+    file = io.BytesIO()
+    soundfile.write(file, samples, 8_000, format="RAW", subtype="ULAW")
+    return file.getvalue()
 
 
 def bursts(pattern: Sequence[tuple[int, float]], rate_hz: int = 8_000, seed: int = 1) -> Samples:

@@ -1,0 +1,289 @@
+"""What an operator can set: defaults, then a TOML file, then the environment, then the command line.
+
+`TALKPATH_SERVER__LISTEN=...` in the environment is `server.listen`; unknown keys are errors everywhere.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, VadMode
+from pipeline.errors import InvalidConfigError
+from pipeline.scheduling.scheduler import SchedulingPolicy
+from server.addresses import is_loopback, split_address
+from server.errors import StartupError
+from server.messages import CallDefaults, Limits
+
+_ENV_PREFIX = "TALKPATH_"
+_ENV_DELIMITER = "__"
+_MIB = 1024 * 1024
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class ServerSettings(_Section):
+    """The process and its port."""
+
+    listen: str = "127.0.0.1:50051"
+    """HOST:PORT; port 0 picks a free one."""
+    insecure: bool = False
+    """Allows to listen beyond this machine without TLS."""
+    max_concurrent_calls: int = Field(default=100, ge=1)
+    max_message_bytes: int = Field(default=4 * _MIB, ge=1024, le=64 * _MIB)
+    """Largest request message."""
+    max_recognize_s: float = Field(default=300.0, gt=0)
+    """Longest recording for Recognize."""
+    inbox_bytes: int = Field(default=256 * 1024, ge=4096)
+    """Audio of one call that may wait; more stops reading from the caller."""
+    max_pending_finals: int = Field(default=8, ge=1)
+    """Finals of one call that may be with the engine; more lets its audio wait, so that nobody fills the queue."""
+    config_timeout_s: float = Field(default=30.0, gt=0)
+    """How long a new stream may take to send its settings."""
+    decode_timeout_s: float = Field(default=120.0, gt=0)
+    """How long a call waits for an answer of the engine before it fails."""
+    idle_gap_ms: int = Field(default=0, ge=0)
+    """A live caller that sends no audio for this long is taken to have none: the call clock moves on. 0: off."""
+    drain_grace_s: float = Field(default=30.0, ge=0)
+    """After the first signal, live calls may go on for this long."""
+    drain_flush_s: float = Field(default=10.0, gt=0)
+    """Then they get their finals within this long."""
+    retry_after_s: float = Field(default=2.0, ge=0)
+    """What refused callers are told to wait."""
+    keepalive_interval_s: float = Field(default=20.0, gt=0)
+    """How often a silent connection is asked whether it still lives."""
+    keepalive_timeout_s: float = Field(default=10.0, gt=0)
+    min_client_ping_interval_s: float = Field(default=1.0, ge=0)
+    """Clients that ping more often than this are sent away."""
+
+    @model_validator(mode="after")
+    def _listen_is_safe(self) -> "ServerSettings":
+        host, _ = split_address("server.listen", self.listen)
+        if not self.insecure and not is_loopback(host):
+            raise ValueError(
+                f"server.listen {self.listen} is reachable from other machines without encryption; "
+                "listen on 127.0.0.1 or set server.insecure=true"
+            )
+        return self
+
+    def limits(self) -> Limits:
+        """What a call may not exceed."""
+        return Limits(
+            max_message_bytes=self.max_message_bytes,
+            max_recognize_s=self.max_recognize_s,
+            max_concurrent_calls=self.max_concurrent_calls,
+        )
+
+
+class ModelSettings(_Section):
+    """Which models are loaded and how they run."""
+
+    names: tuple[str, ...] = ("tiny.en",)
+    """The first is the default. Embedded names, hub ids or folders; "scripted:NAME" answers from a script."""
+    device: str = "auto"
+    precision: str = "auto"
+    beam_size: int = Field(default=1, ge=1, le=10)
+    num_threads: int = Field(default=0, ge=0)
+    """CPU threads of the engine; 0: all cores."""
+
+    @field_validator("names", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        """Environment and command line: `a,b`, or a JSON array."""
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            return json.loads(value)
+        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+    @field_validator("names")
+    @classmethod
+    def _named_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if not names or not all(names) or len(set(names)) < len(names):
+            raise ValueError("name at least one model, each once")
+        return names
+
+
+class RecognitionSettings(_Section):
+    """What holds for a call that does not say otherwise. Durations are milliseconds of audio."""
+
+    language_code: str = ""
+    """Empty: the default of the call's model."""
+    denoising: DenoisingMode = DenoisingMode.VAD_ONLY
+    vad: VadMode = VadMode.COMBINED
+    onset_ms: int = 60
+    hangover_ms: int = 500
+    pre_roll_ms: int = 300
+    max_segment_ms: int = 25_000
+    cut_search_ms: int = 2_000
+    sensitivity: float = 0.5
+    first_interim_after_ms: int = 300
+    interim_interval_ms: int = 500
+    stable_after_ms: int = 2_000
+
+    @model_validator(mode="after")
+    def _within_limits(self) -> "RecognitionSettings":
+        try:
+            self.call_defaults()
+        except InvalidConfigError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def call_defaults(self) -> CallDefaults:
+        """The same in the pipeline's terms."""
+        return CallDefaults(
+            language_code=self.language_code,
+            denoising=self.denoising,
+            vad=self.vad,
+            endpointing=EndpointingConfig(
+                onset_ms=self.onset_ms,
+                hangover_ms=self.hangover_ms,
+                pre_roll_ms=self.pre_roll_ms,
+                max_segment_ms=self.max_segment_ms,
+                cut_search_ms=self.cut_search_ms,
+                sensitivity=self.sensitivity,
+            ),
+            interim=InterimConfig(
+                first_after_ms=self.first_interim_after_ms,
+                interval_ms=self.interim_interval_ms,
+                stable_after_ms=self.stable_after_ms,
+            ),
+        )
+
+
+class SchedulingSettings(_Section):
+    """Limits of a batch and how urgent its kinds are."""
+
+    max_batch_size: int = Field(default=8, ge=1)
+    max_batch_audio_s: float = Field(default=240.0, gt=0)
+    max_wait_ms: int = Field(default=0, ge=0)
+    """How long a batch that is not full waits for company."""
+    final_deadline_ms: int = Field(default=300, ge=0)
+    interim_deadline_ms: int = Field(default=500, ge=0)
+
+    def policy(self) -> SchedulingPolicy:
+        """The same in the scheduler's terms."""
+        return SchedulingPolicy(**self.model_dump())
+
+
+class TelemetrySettings(_Section):
+    """What the server tells about itself; never what is said in calls."""
+
+    prometheus_listen: str = ""
+    """HOST:PORT of the metrics endpoint; empty: off."""
+    otlp_endpoint: str = ""
+    """Collector for traces and metrics ("http://localhost:4317"); empty: off."""
+    log_format: Literal["json", "text"] = "json"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("prometheus_listen")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if value:
+            split_address("telemetry.prometheus_listen", value)
+        return value
+
+
+class Settings(BaseSettings):
+    """All settings, by section."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_ENV_PREFIX,
+        env_nested_delimiter=_ENV_DELIMITER,
+        enable_decoding=False,
+        extra="forbid",
+        frozen=True,
+    )
+
+    server: ServerSettings = ServerSettings()
+    models: ModelSettings = ModelSettings()
+    recognition: RecognitionSettings = RecognitionSettings()
+    scheduling: SchedulingSettings = SchedulingSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Command line over environment over file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def load_settings(config_file: Path | None = None, overrides: Iterable[str] = ()) -> Settings:
+    """Reads all sources.
+
+    Args:
+        config_file: TOML.
+        overrides: `section.key=value`, as on the command line; a later one wins.
+
+    Raises:
+        StartupError: a file, key or value is wrong; the message is one line that names it.
+    """
+    if config_file is not None and not config_file.is_file():
+        raise StartupError(f"{config_file}: no such settings file")
+    _check_environment(os.environ)
+
+    class _FromFile(Settings):
+        model_config = SettingsConfigDict(toml_file=config_file)
+
+    try:
+        loaded = _FromFile(**_nested(overrides))
+    except ValidationError as error:
+        raise StartupError(_first_complaint(error)) from None
+    except ValueError as error:
+        raise StartupError(f"{config_file}: {error}") from None
+    return Settings.model_construct(**dict(loaded))
+
+
+def render_toml(settings: Settings) -> str:
+    """The settings as TOML that `load_settings` reads back."""
+    lines = []
+    for section, values in settings.model_dump(mode="json").items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {_toml_value(value)}" for key, value in values.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml_value(value: Any) -> str:
+    # JSON's strings, numbers, booleans and arrays are TOML's too, but for DEL, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _nested(overrides: Iterable[str]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for override in overrides:
+        path, equals, value = override.partition("=")
+        section, dot, key = path.strip().partition(".")
+        if not (equals and dot and section and key):
+            raise StartupError(f"--set {override!r} is not section.key=value")
+        nested.setdefault(section, {})[key] = value.strip()
+    return nested
+
+
+def _check_environment(environment: Mapping[str, str]) -> None:
+    for name in environment:
+        section, delimiter, _ = name.upper().removeprefix(_ENV_PREFIX).partition(_ENV_DELIMITER)
+        if name.upper().startswith(_ENV_PREFIX) and delimiter and section.lower() not in Settings.model_fields:
+            known = ", ".join(Settings.model_fields)
+            raise StartupError(f"{name}: there is no section {section.lower()}; use one of {known}")
+
+
+def _first_complaint(error: ValidationError) -> str:
+    complaint = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in complaint["loc"])
+    if complaint["type"] == "extra_forbidden":
+        return f"{path}: there is no such setting"
+    message = complaint["msg"].removeprefix("Value error, ")
+    if complaint["type"] == "value_error":
+        return message if message.startswith(path) else f"{path}: {message}"
+    return f"{path}: {message} (got {complaint['input']!r})"

@@ -1,0 +1,1 @@
+"""The Whisper engine: weights, features, encoder, decoder, search, gates and word times."""

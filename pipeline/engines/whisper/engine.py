@@ -1,0 +1,231 @@
+"""The Whisper engine: requests in, hypotheses out, for single requests and batches alike."""
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from pipeline.engines.base import EngineInfo
+from pipeline.engines.whisper.attempts import Attempts
+from pipeline.engines.whisper.cache import CrossStates
+from pipeline.engines.whisper.features import LogMel
+from pipeline.engines.whisper.hypotheses import Reading, make_hypotheses, with_words
+from pipeline.engines.whisper.language import detect_languages
+from pipeline.engines.whisper.model import WhisperModel, build_model, choose_device, choose_precision
+from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
+from pipeline.engines.whisper.rules import TokenRules
+from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
+from pipeline.engines.whisper.settings import WhisperSettings
+from pipeline.engines.whisper.sources import load_model
+from pipeline.engines.whisper.windows import WindowEncoder, remembered_speech
+from pipeline.errors import EngineError
+from pipeline.types import CORE_SAMPLE_RATE_HZ, Batch, DecodeHints, DecodeRequest, DecodeResult, Hypothesis, Samples
+
+MAX_AUDIO_MS = 30_000
+_ENGLISH = "en"
+_ENGLISH_TOKENS_PER_S = 12.0
+_OTHER_TOKENS_PER_S = 30.0
+_WARM_UP_INTERIMS_S = (1.0, 5.0, 10.0)
+_WARM_UP_FINAL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A request on its way through the engine."""
+
+    request: DecodeRequest
+    frames: torch.Tensor = field(repr=False)
+    language_code: str
+    plan: RowPlan
+
+
+class WhisperEngine:
+    """Whisper with real weights; implements `pipeline.engines.base.Engine`.
+
+    Finals are decoded from their whole audio in the window that the model was trained on, interims from a short
+    window with remembered silence behind. Nothing is kept between requests.
+    """
+
+    def __init__(self, settings: WhisperSettings) -> None:
+        if settings.num_threads is not None:
+            torch.set_num_threads(settings.num_threads)
+        self._settings = settings
+        device = choose_device(settings.device)
+        precision = choose_precision(settings.precision, device)
+        self._model = build_model(load_model(settings.model), device, precision)
+        self._log_mel = LogMel(self._model.spec.num_mel_bins, device)
+        with torch.inference_mode():
+            self._windows = WindowEncoder(self._model.encoder, self._log_mel, settings.interim_padding_ms)
+        vocabulary = self._model.vocabulary
+        rules = TokenRules(self._model.spec, vocabulary, settings.timestamps, device)
+        self._attempts = Attempts(Search(self._model.decoder, vocabulary, rules), settings.gates)
+        self._info = _describe(settings, self._model)
+
+    @property
+    def info(self) -> EngineInfo:
+        """What this engine is; constant after construction."""
+        return self._info
+
+    def warm_up(self) -> None:
+        """Decodes interims and finals of real speech, so that the first call finds memory and kernels ready.
+
+        Raises:
+            EngineError: The model cannot decode.
+        """
+        lengths_s = [(length_s, False) for length_s in _WARM_UP_INTERIMS_S] + [(_WARM_UP_FINAL_S, True)]
+        for number, (length_s, is_final) in enumerate(lengths_s):
+            audio = np.resize(remembered_speech(), int(length_s * CORE_SAMPLE_RATE_HZ))
+            request = _warm_up_request(audio, number, is_final)
+            result = self.transcribe(Batch(requests=(request,), padded_audio_s=length_s))[0]
+            if result.error is not None:
+                raise EngineError(f"model {self._info.model!r} does not decode: {result.error}")
+
+    def transcribe(self, batch: Batch) -> list[DecodeResult]:
+        """Decodes a batch: one result a request, same order; a request that cannot be decoded gets an error."""
+        results: dict[int, DecodeResult] = {}
+        finals: list[int] = []
+        interims: list[int] = []
+        for index, request in enumerate(batch.requests):
+            if (error := refusal(request, self._info)) is not None:
+                results[index] = DecodeResult(request_id=request.request_id, error=error)
+            elif level_dbfs(request.audio) < self._settings.gates.min_level_dbfs:
+                results[index] = DecodeResult(request_id=request.request_id)
+            else:
+                (finals if request.is_final else interims).append(index)
+        with torch.inference_mode():
+            for indices, decode in ((finals, self._finals), (interims, self._interims)):
+                found = decode([batch.requests[i] for i in indices]) if indices else []
+                for index, hypotheses in zip(indices, found, strict=True):
+                    request_id = batch.requests[index].request_id
+                    results[index] = DecodeResult(request_id=request_id, alternatives=tuple(hypotheses))
+        return [results[index] for index in range(len(batch.requests))]
+
+    def release(self, segment_keys: Collection[tuple[str, str]]) -> None:
+        """Forgets nothing, since nothing is kept: a segment's draft travels in its requests."""
+
+    def close(self) -> None:
+        """Frees the model. No call may follow."""
+        del self._model, self._windows, self._attempts
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def _finals(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
+        cross, rows = self._listen(requests, self._windows.encode_full)
+        by_beams: dict[int, list[int]] = defaultdict(list)
+        for index, row in enumerate(rows):
+            by_beams[self._num_beams(row.request.hints)].append(index)
+        candidates: dict[int, tuple[Candidate, ...]] = {}
+        for num_beams, indices in by_beams.items():
+            found = self._attempts.finals(cross.select(indices), [rows[i].plan for i in indices], num_beams)
+            candidates.update(zip(indices, found, strict=True))
+        return self._hypotheses(cross, rows, [candidates[i] for i in range(len(rows))])
+
+    def _interims(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
+        cross, rows = self._listen(requests, self._windows.encode_short)
+        found = self._attempts.interims(cross, [row.plan for row in rows])
+        language_codes = [row.language_code for row in rows]
+        return [
+            [hypothesis for hypothesis, _ in make_hypotheses(self._model, candidates, language_code, limit=1)]
+            for candidates, language_code in zip(found, language_codes, strict=True)
+        ]
+
+    def _listen(
+        self, requests: Sequence[DecodeRequest], encode: Callable[[Sequence[torch.Tensor]], torch.Tensor]
+    ) -> tuple[CrossStates, list[_Row]]:
+        """Encodes the audio of requests, finds their languages and plans their decoding."""
+        # The copy is needed: torch takes no read-only arrays, and the request's audio may be a growing buffer's view.
+        audio = [torch.from_numpy(r.audio.astype(np.float32)).to(self._model.device) for r in requests]
+        frames = [self._log_mel.frames(samples) for samples in audio]
+        cross = self._model.decoder.cross_states(encode(frames))
+        rows = [
+            _Row(request=r, frames=f, language_code=language_code, plan=self._plan(r, language_code))
+            for r, f, language_code in zip(requests, frames, self._language_codes(cross, requests), strict=True)
+        ]
+        return cross, rows
+
+    def _language_codes(self, cross: CrossStates, requests: Sequence[DecodeRequest]) -> list[str]:
+        codes = [r.hints.language_code for r in requests]
+        if not self._info.can_detect_language:
+            return [_ENGLISH] * len(requests)
+        unknown = [i for i, code in enumerate(codes) if code == AUTO_LANGUAGE]
+        if unknown:
+            allowed = [requests[i].hints.allowed_language_codes for i in unknown]
+            detected = detect_languages(self._model.decoder, self._model.vocabulary, cross.select(unknown), allowed)
+            for i, code in zip(unknown, detected, strict=True):
+                codes[i] = code
+        return codes
+
+    def _plan(self, request: DecodeRequest, language_code: str) -> RowPlan:
+        vocabulary, spec = self._model.vocabulary, self._model.spec
+        prompt = [vocabulary.start]
+        if spec.is_multilingual:
+            prompt += [vocabulary.language_ids[language_code], vocabulary.task_ids[request.hints.task]]
+        if not self._settings.timestamps:
+            prompt.append(vocabulary.no_timestamps)
+        audio_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
+        tokens_per_s = _ENGLISH_TOKENS_PER_S if language_code == _ENGLISH else _OTHER_TOKENS_PER_S
+        # A final must not depend on which interims came before it, a draft with timestamps left out is no draft.
+        with_draft = not request.is_final and not self._settings.timestamps
+        return RowPlan(
+            prompt=tuple(prompt),
+            max_new_tokens=token_budget(audio_s, len(prompt), spec.max_tokens, tokens_per_s),
+            seed=zlib.crc32(request.audio.tobytes()),
+            draft=vocabulary.text_ids(request.draft) if with_draft else (),
+        )
+
+    def _num_beams(self, hints: DecodeHints) -> int:
+        return max(self._settings.beam_size, min(hints.num_alternatives, self._settings.max_alternatives))
+
+    def _hypotheses(
+        self, cross: CrossStates, rows: Sequence[_Row], candidates: Sequence[tuple[Candidate, ...]]
+    ) -> list[list[Hypothesis]]:
+        """The alternatives of finals; the best one has words where they are wanted."""
+        found: list[list[Hypothesis]] = []
+        readings: dict[int, Reading] = {}
+        for index, (row, choices) in enumerate(zip(rows, candidates, strict=True)):
+            hints = row.request.hints
+            made = make_hypotheses(self._model, choices, row.language_code, max(1, hints.num_alternatives))
+            found.append([hypothesis for hypothesis, _ in made])
+            if made and hints.word_details:
+                readings[index] = Reading(
+                    hypothesis=made[0][0],
+                    log_probs=made[0][1],
+                    prompt=row.plan.prompt,
+                    frames=row.frames,
+                    num_samples=len(row.request.audio),
+                )
+        detailed = with_words(self._model, cross.select(list(readings)), list(readings.values())) if readings else []
+        for index, hypothesis in zip(readings, detailed, strict=True):
+            found[index][0] = hypothesis
+        return found
+
+
+def _describe(settings: WhisperSettings, model: WhisperModel) -> EngineInfo:
+    multilingual = model.spec.is_multilingual
+    others = [code for code in model.vocabulary.language_ids if code != _ENGLISH] if multilingual else []
+    return EngineInfo(
+        model=settings.model,
+        language_codes=(_ENGLISH, *others),
+        precision=model.precision,
+        device=str(model.device),
+        max_audio_ms=MAX_AUDIO_MS,
+        can_translate=multilingual,
+        can_detect_language=multilingual,
+        max_alternatives=settings.max_alternatives,
+    )
+
+
+def _warm_up_request(audio: Samples, number: int, is_final: bool) -> DecodeRequest:
+    return DecodeRequest(
+        request_id=f"warm-up/{number}",
+        session_id="warm-up",
+        segment_id=str(number),
+        channel_tag=1,
+        revision=1,
+        audio=audio,
+        is_final=is_final,
+        hints=DecodeHints(word_details=True),
+    )

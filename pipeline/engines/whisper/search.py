@@ -1,0 +1,193 @@
+"""Finds the tokens of a batch of rows: greedy, with drafts to verify, or sampled at a temperature.
+
+A row that ends leaves the batch, so that the others do not pay for it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from pipeline.engines.whisper.cache import CrossStates, DecoderCache
+from pipeline.engines.whisper.decoder import Decoder
+from pipeline.engines.whisper.gates import is_looping
+from pipeline.engines.whisper.rules import TokenRules
+from pipeline.engines.whisper.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlan:
+    """What to decode for one audio."""
+
+    prompt: tuple[int, ...]
+    """Begins with <|startoftranscript|>."""
+    max_new_tokens: int
+    """Budget, end of text included."""
+    seed: int
+    """Of the sampling; the same audio gets the same one."""
+    draft: tuple[int, ...] = field(default=(), repr=False)
+    """Text tokens that may be right; greedy search verifies them in one step. Changes the cost, not the outcome."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One token sequence found for a row."""
+
+    tokens: tuple[int, ...] = field(repr=False)
+    """Behind the prompt, without the end of text."""
+    log_probs: tuple[float, ...] = field(repr=False)
+    """One a token, and one for the end of text where it was reached."""
+
+    @property
+    def mean_log_prob(self) -> float:
+        """Natural logarithm; 0 is certain."""
+        return sum(self.log_probs) / max(1, len(self.log_probs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowOutcome:
+    """What a search found for a row."""
+
+    candidates: tuple[Candidate, ...]
+    """Best first, at least one."""
+    no_speech_prob: float
+    """Probability that nobody speaks, 0 to 1; 0 where the model cannot tell."""
+
+
+@dataclass(slots=True)
+class _Live:
+    """A row that is still being decoded."""
+
+    index: int
+    plan: RowPlan
+    generator: torch.Generator | None
+    no_speech_prob: float = 0.0
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    ended: bool = False
+
+
+class Search:
+    """Greedy and sampled search with one set of rules."""
+
+    def __init__(self, decoder: Decoder, vocabulary: Vocabulary, rules: TokenRules) -> None:
+        self.decoder = decoder
+        self.vocabulary = vocabulary
+        self.rules = rules
+
+    def decode(self, cross: CrossStates, plans: Sequence[RowPlan], temperature: float = 0.0) -> list[RowOutcome]:
+        """Decodes rows greedily (temperature 0) or sampled; one outcome a plan, in order.
+
+        `cross` has one row a plan. Outcomes do not depend on what else is in the batch.
+        """
+        rows = [_Live(i, plan, _generator(plan, temperature)) for i, plan in enumerate(plans)]
+        cache = DecoderCache(cross, max(_max_tokens(plan) for plan in plans))
+        self._prefill(cache, rows, temperature)
+        live = _drop_ended(cache, rows)
+        while live:
+            tokens = torch.tensor([[row.tokens[-1]] for row in live], device=cache.device)
+            hidden = self.decoder.forward(tokens, cache)
+            logits = self.rules.apply(self.decoder.logits(hidden[:, -1]), [row.tokens for row in live])
+            for row, (token, log_prob) in zip(live, _choose(logits, live, temperature), strict=True):
+                self._append(row, token, log_prob)
+            live = _drop_ended(cache, live)
+        return [_outcome(row, self.vocabulary.end_of_text) for row in rows]
+
+    def prefill(
+        self, cache: DecoderCache, plans: Sequence[RowPlan], drafts: Sequence[Sequence[int]]
+    ) -> tuple[list[torch.Tensor], list[float]]:
+        """Runs prompts and drafts.
+
+        Returns:
+            For each row the logits behind its prompt and behind each draft token, `(1 + draft, vocabulary)`, and
+            its no-speech probability.
+        """
+        sequences = [[*plan.prompt, *draft] for plan, draft in zip(plans, drafts, strict=True)]
+        longest = max(map(len, sequences))
+        padded = [tokens + [self.vocabulary.end_of_text] * (longest - len(tokens)) for tokens in sequences]
+        hidden = self.decoder.forward(
+            torch.tensor(padded, device=cache.device), cache, num_tokens=[len(tokens) for tokens in sequences]
+        )
+        spans = [row[len(p.prompt) - 1 : len(s)] for row, p, s in zip(hidden, plans, sequences, strict=True)]
+        logits = self.decoder.logits(torch.cat([hidden[:, 0], *spans]))
+        firsts, *per_row = torch.split(logits, [len(plans), *(len(span) for span in spans)])
+        return per_row, self._no_speech_probs(firsts)
+
+    def _no_speech_probs(self, logits: torch.Tensor) -> list[float]:
+        if self.vocabulary.no_speech is None:
+            return [0.0] * len(logits)
+        probs: list[float] = logits.softmax(-1)[:, self.vocabulary.no_speech].tolist()
+        return probs
+
+    def _prefill(self, cache: DecoderCache, rows: Sequence[_Live], temperature: float) -> None:
+        drafts = [row.plan.draft[: row.plan.max_new_tokens - 1] if temperature == 0 else () for row in rows]
+        per_row, no_speech = self.prefill(cache, [row.plan for row in rows], drafts)
+        for row, logits, draft, prob in zip(rows, per_row, drafts, no_speech, strict=True):
+            row.no_speech_prob = prob
+            logits = self.rules.apply(logits, [draft[:n] for n in range(len(draft) + 1)])
+            chosen = _choose(logits, [row] * len(logits), temperature)
+            for number, (token, log_prob) in enumerate(chosen):
+                self._append(row, token, log_prob)
+                # What follows a draft token is only known if the search would have chosen that token too.
+                if row.ended or number == len(draft) or token != draft[number]:
+                    break
+            # What was stored of refused draft tokens is overwritten by the tokens that replace them.
+            cache.lengths[row.index] = len(row.plan.prompt) + len(row.tokens) - 1
+
+    def _append(self, row: _Live, token: int, log_prob: float) -> None:
+        row.tokens.append(token)
+        row.log_probs.append(log_prob)
+        row.ended = (
+            token == self.vocabulary.end_of_text or len(row.tokens) >= row.plan.max_new_tokens or is_looping(row.tokens)
+        )
+
+
+def _max_tokens(plan: RowPlan) -> int:
+    return len(plan.prompt) + plan.max_new_tokens
+
+
+def _generator(plan: RowPlan, temperature: float) -> torch.Generator | None:
+    if temperature == 0:
+        return None
+    # On the CPU wherever the model is, and one a row: the same noise on every device and in every batch.
+    return torch.Generator().manual_seed(plan.seed + round(temperature * 1000))
+
+
+def _choose(logits: torch.Tensor, rows: Sequence[_Live], temperature: float) -> list[tuple[int, float]]:
+    """Next token and its log probability for each row of logits."""
+    if temperature == 0:
+        tokens = logits.argmax(-1)
+    else:
+        noise = torch.stack([_gumbel(row.generator, logits.shape[-1]) for row in rows]).to(logits.device)
+        tokens = (logits / temperature + noise).argmax(-1)  # the Gumbel-max way to draw from a softmax
+    log_probs = logits.gather(-1, tokens[:, None]).squeeze(-1) - logits.logsumexp(-1)
+    return list(zip(tokens.tolist(), log_probs.tolist(), strict=True))
+
+
+def _gumbel(generator: torch.Generator | None, size: int) -> torch.Tensor:
+    uniform = torch.rand(size, generator=generator).clamp(min=torch.finfo(torch.float32).tiny)
+    return -(-uniform.log()).clamp(min=torch.finfo(torch.float32).tiny).log()
+
+
+def _drop_ended(cache: DecoderCache, rows: Sequence[_Live]) -> list[_Live]:
+    kept = [i for i, row in enumerate(rows) if not row.ended]
+    if kept and len(kept) < len(rows):
+        cache.select(kept, kept)
+    return [rows[i] for i in kept]
+
+
+def _outcome(row: _Live, end_of_text: int) -> RowOutcome:
+    tokens = row.tokens[:-1] if row.tokens[-1] == end_of_text else row.tokens
+    candidate = Candidate(tokens=tuple(tokens), log_probs=tuple(row.log_probs))
+    return RowOutcome(candidates=(candidate,), no_speech_prob=row.no_speech_prob)
+
+
+def token_budget(audio_s: float, prompt_tokens: int, max_tokens: int, tokens_per_s: float) -> int:
+    """How many tokens an audio can possibly need, end of text included; a loop cannot run past it.
+
+    Fast speech has 5 to 6 tokens a second in English and several times as many in scripts that take more than one
+    token a character, so `tokens_per_s` is far above both.
+    """
+    fixed = 16  # timestamps, punctuation and a first word that was under way
+    return min(max_tokens - prompt_tokens, fixed + math.ceil(audio_s * tokens_per_s))

@@ -1,0 +1,55 @@
+"""Settings of a Whisper engine."""
+
+from dataclasses import dataclass, field
+
+from pipeline.engines.whisper.gates import GateThresholds
+from pipeline.errors import InvalidConfigError
+
+DEVICES = ("auto", "cpu", "cuda")
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+_MAX_BEAMS = 16
+_MAX_THREADS = 256
+_MAX_PADDING_MS = 5_000
+
+
+def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidConfigError(name, f"{value!r} is unknown; use one of {', '.join(choices)}")
+
+
+def _require_range(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise InvalidConfigError(name, f"{value} is outside {low} to {high}; use a value in that range")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhisperSettings:
+    """How a Whisper engine is built and how it searches."""
+
+    model: str = "tiny.en"
+    """An embedded name ("tiny.en", "base"), a folder (transformers or CTranslate2) or a hub id."""
+    device: str = "auto"
+    """"cpu", "cuda" or "auto": CUDA where there is a device."""
+    precision: str = "auto"
+    """"float32", "bfloat16", "float16" (CUDA only) or "auto": float32 on a CPU, float16 on CUDA."""
+    beam_size: int = 1
+    """Beams of a final; 1 is greedy. Interims are always greedy."""
+    max_alternatives: int = 5
+    """Most alternatives a final can have; more than one are found with as many beams."""
+    timestamps: bool = False
+    """Lets the model write segment times between the words; they are removed from the transcript."""
+    interim_padding_ms: int = 500
+    """Silence encoded behind the audio of an interim, before the remembered silence follows."""
+    num_threads: int | None = None
+    """Threads of a CPU operation in the whole process; None leaves torch's own choice."""
+    gates: GateThresholds = field(default_factory=GateThresholds)
+
+    def __post_init__(self) -> None:
+        """Checks the limits."""
+        _require_choice("device", self.device, DEVICES)
+        _require_choice("precision", self.precision, PRECISIONS)
+        _require_range("beam_size", self.beam_size, 1, _MAX_BEAMS)
+        _require_range("max_alternatives", self.max_alternatives, 1, _MAX_BEAMS)
+        _require_range("interim_padding_ms", self.interim_padding_ms, 0, _MAX_PADDING_MS)
+        if self.num_threads is not None:
+            _require_range("num_threads", self.num_threads, 1, _MAX_THREADS)

@@ -5,13 +5,29 @@ resampling, then denoising and voice activity, then endpointing, then segmentati
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from pipeline.audio.resampling import Resampler
 from pipeline.config import DenoisingMode, SessionConfig
 from pipeline.denoising import Denoiser, Mixer
 from pipeline.endpointing import Endpointer, EndpointState, SpeechBegan, SpeechEnded
 from pipeline.segmentation import OpenSegment, Segmenter
-from pipeline.types import CORE_SAMPLE_RATE_HZ, FRAME_MS, SAMPLES_PER_MS, EndReason, Samples, SpeechSegment
+from pipeline.types import (
+    CORE_SAMPLE_RATE_HZ,
+    FRAME_MS,
+    FRAME_SAMPLES,
+    SAMPLES_PER_MS,
+    EndReason,
+    Samples,
+    SpeechSegment,
+)
 from pipeline.vad import create_vad
+
+_QUIET_RMS = 1e-3
+"""-60 dBFS: below the quietest speech that a line carries (-45 dBFS), above the noise of a clean one."""
+_QUIET_FRAME_ENERGY = FRAME_SAMPLES * _QUIET_RMS**2
+_QUIET_FRAMES_BEFORE_REST = 30
+"""Until the detectors have surely let go of what was said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +58,7 @@ class ChannelFrontEnd:
         self._mixer = Mixer(Denoiser.delay_ms) if config.denoising is DenoisingMode.MIX else None
         self._vad = create_vad(config.vad)
         self._endpointer = Endpointer(config.endpointing)
+        self._quiet_frames = 0
         self._segmenter = Segmenter(channel_tag, config.endpointing, self._start_sample)
 
     @property
@@ -67,9 +84,13 @@ class ChannelFrontEnd:
     def advance(self, frame: Samples) -> list[FrontEndEvent]:
         """Takes 10 ms at the source rate, shape `(frame_samples,)`."""
         original = self._resampler.process(frame)
-        denoised = self._denoiser.process(original) if self._denoiser else original
-        heard = self._mixer.process(original, denoised) if self._mixer else original
-        change = self._endpointer.advance(self._vad.process(denoised))
+        if self._may_rest(original):
+            heard, score = original, 0.0
+        else:
+            denoised = self._denoiser.process(original) if self._denoiser else original
+            heard = self._mixer.process(original, denoised) if self._mixer else original
+            score = self._vad.process(denoised)
+        change = self._endpointer.advance(score)
         self._segmenter.append(heard)
         events = self._apply(change, EndReason.SILENCE)
         if self._segmenter.is_at_limit:
@@ -101,6 +122,16 @@ class ChannelFrontEnd:
         """Frees native state; may be called again."""
         if self._denoiser is not None:
             self._denoiser.close()
+
+    def _may_rest(self, frame: Samples) -> bool:
+        """Whether the denoiser and detector can be spared: nobody speaks and the line has been quiet for a while.
+
+        Not while mixing, since what is heard goes through the denoiser.
+        """
+        is_quiet = float(np.dot(frame, frame)) < _QUIET_FRAME_ENERGY
+        self._quiet_frames = self._quiet_frames + 1 if is_quiet else 0
+        rested = self._quiet_frames > _QUIET_FRAMES_BEFORE_REST
+        return rested and self._mixer is None and self._endpointer.state is EndpointState.SILENCE
 
     def _apply(self, change: SpeechBegan | SpeechEnded | None, reason: EndReason) -> list[FrontEndEvent]:
         if isinstance(change, SpeechBegan):

@@ -45,6 +45,7 @@ def create_engine(name: str, settings: ModelSettings) -> Engine:
             device=settings.device,
             precision=settings.precision,
             beam_size=settings.beam_size,
+            final_padding_ms=settings.final_padding_ms,
             num_threads=settings.num_threads or None,
         )
     )

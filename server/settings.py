@@ -89,6 +89,8 @@ class ModelSettings(_Section):
     device: str = "auto"
     precision: str = "auto"
     beam_size: int = Field(default=1, ge=1, le=10)
+    final_padding_ms: int = Field(default=4_000, ge=0, le=30_000)
+    """Silence encoded behind a final; 30000 is the stock window, at twice the cost."""
     num_threads: int = Field(default=0, ge=0)
     """CPU threads of the engine; 0: all cores."""
 

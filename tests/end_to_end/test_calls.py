@@ -1,6 +1,7 @@
 """Whole calls through a real server with real weights."""
 
 import asyncio
+import statistics
 import time
 from dataclasses import replace
 from itertools import groupby
@@ -101,20 +102,24 @@ async def test_interims_come_soon_and_often_and_finals_follow(server_address):
 
         started_s = time.monotonic()
         await asyncio.gather(speak(), listen())
+    first_s = [first_interim_s(events, *utterance) for utterance in speech]
+    assert statistics.median(first_s) <= 1.0
+    # Where the other party has just stopped, its final may be under way.
+    assert max(first_s) <= 1.5
     for tag, start_s, end_s in speech:
-        assert_interims(events, tag, start_s, end_s)
+        shown = [t for t, e in events if is_interim_of(e, tag, start_s) and start_s < t < end_s + 0.5]
+        assert len(shown) >= int(end_s - start_s)
 
 
-def assert_interims(events, tag, start_s, end_s):
-    shown_s = [
-        t
-        for t, e in events
-        if isinstance(e, Result) and e.channel_tag == tag and start_s < t < end_s + 1.0 and e.end_ms > start_s * 1000
-    ]
-    assert shown_s, f"nothing was shown for the speech on channel {tag} at {start_s} s"
-    assert shown_s[0] - start_s <= 1.0
-    times = [start_s, *[t for t in shown_s if t <= end_s], end_s]
-    assert len(times) - 2 >= int(end_s - start_s - 0.5)
+def is_interim_of(event, tag, start_s):
+    of_channel = isinstance(event, Result) and event.channel_tag == tag
+    return of_channel and not event.is_final and event.end_ms > start_s * 1_000
+
+
+def first_interim_s(events, tag, start_s, end_s):
+    shown = [t for t, e in events if is_interim_of(e, tag, start_s) and start_s < t < end_s + 1.0]
+    assert shown, f"nothing was shown for the speech on channel {tag} at {start_s} s"
+    return shown[0] - start_s
 
 
 async def test_flush_makes_words_final_while_the_call_goes_on(server_address):

@@ -55,7 +55,7 @@ def test_only_failing_rows_are_decoded_again(loaded_tiny: LoadedModel) -> None:
 
 def test_a_failing_interim_has_no_words_and_no_second_try(loaded_tiny: LoadedModel) -> None:
     tokens, calls = _run(
-        loaded_tiny, {0.0: _outcome(_LOOP)}, {0.0: _outcome(_GOOD)}, {0.0: _outcome(_GOOD, -1.4)}, is_final=False
+        loaded_tiny, {0.0: _outcome(_LOOP)}, {0.0: _outcome(_GOOD)}, {0.0: _outcome(_GOOD, -1.6)}, is_final=False
     )
     assert tokens == [None, _GOOD, None]
     assert calls == [(0.0, [0, 1, 2])]

@@ -1,7 +1,7 @@
 """Decodes rows until the gates believe them: interims once, finals with rising temperatures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.engines.whisper.beam import beam_search
 from pipeline.engines.whisper.cache import CrossStates
@@ -25,10 +25,11 @@ class Attempts:
     def __init__(self, search: Search, thresholds: GateThresholds) -> None:
         self._search = search
         self._thresholds = thresholds
+        self._interim_thresholds = replace(thresholds, min_mean_log_prob=thresholds.min_interim_log_prob)
 
     def interims(self, cross: CrossStates, plans: Sequence[RowPlan]) -> list[tuple[Candidate, ...]]:
         """Decodes greedily, once; a row that fails the gates has no candidates."""
-        attempts = [self._judged(outcome) for outcome in self._search.decode(cross, plans)]
+        attempts = [self._judged(outcome, self._interim_thresholds) for outcome in self._search.decode(cross, plans)]
         return [a.outcome.candidates if a.verdict is Verdict.ACCEPTED else () for a in attempts]
 
     def finals(self, cross: CrossStates, plans: Sequence[RowPlan], num_beams: int) -> list[tuple[Candidate, ...]]:
@@ -37,20 +38,20 @@ class Attempts:
             outcomes = beam_search(self._search, cross, plans, num_beams)
         else:
             outcomes = self._search.decode(cross, plans)
-        attempts = [[self._judged(outcome)] for outcome in outcomes]
+        attempts = [[self._judged(outcome, self._thresholds)] for outcome in outcomes]
         for temperature in FALLBACK_TEMPERATURES:
             doubtful = [i for i, tried in enumerate(attempts) if tried[-1].verdict is Verdict.DOUBTFUL]
             if not doubtful:
                 break
             again = self._search.decode(cross.select(doubtful), [plans[i] for i in doubtful], temperature)
             for i, outcome in zip(doubtful, again, strict=True):
-                attempts[i].append(self._judged(outcome))
+                attempts[i].append(self._judged(outcome, self._thresholds))
         return [self._settled(tried) for tried in attempts]
 
-    def _judged(self, outcome: RowOutcome) -> _Attempt:
+    def _judged(self, outcome: RowOutcome, thresholds: GateThresholds) -> _Attempt:
         best = outcome.candidates[0]
         text = self._search.vocabulary.decode(best.tokens)
-        verdict = judge(self._thresholds, text, best.tokens, best.mean_log_prob, outcome.no_speech_prob)
+        verdict = judge(thresholds, text, best.tokens, best.mean_log_prob, outcome.no_speech_prob)
         return _Attempt(outcome=outcome, verdict=verdict)
 
     def _settled(self, tried: Sequence[_Attempt]) -> tuple[Candidate, ...]:

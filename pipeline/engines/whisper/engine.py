@@ -2,7 +2,7 @@
 
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from pipeline.engines.base import EngineInfo
 from pipeline.engines.whisper.attempts import Attempts
 from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.features import LogMel
-from pipeline.engines.whisper.hypotheses import Reading, make_hypotheses, with_words
+from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, settle
 from pipeline.engines.whisper.language import detect_languages
 from pipeline.engines.whisper.model import WhisperModel, build_model, choose_device, choose_precision
 from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
@@ -45,8 +45,8 @@ class _Row:
 class WhisperEngine:
     """Whisper with real weights; implements `pipeline.engines.base.Engine`.
 
-    Finals are decoded from their whole audio in the window that the model was trained on, interims from a short
-    window with remembered silence behind. Nothing is kept between requests.
+    Finals are decoded from their whole audio, interims from what was said so far, both with remembered silence up to
+    the 30 s that the model was trained on. Nothing is kept between requests.
     """
 
     def __init__(self, settings: WhisperSettings) -> None:
@@ -58,7 +58,7 @@ class WhisperEngine:
         self._model = build_model(load_model(settings.model), device, precision)
         self._log_mel = LogMel(self._model.spec.num_mel_bins, device)
         with torch.inference_mode():
-            self._windows = WindowEncoder(self._model.encoder, self._log_mel, settings.interim_padding_ms)
+            self._windows = WindowEncoder(self._model.encoder, self._log_mel)
         vocabulary = self._model.vocabulary
         rules = TokenRules(self._model.spec, vocabulary, settings.timestamps, device)
         self._attempts = Attempts(Search(self._model.decoder, vocabulary, rules), settings.gates)
@@ -77,7 +77,7 @@ class WhisperEngine:
         """
         lengths_s = [(length_s, False) for length_s in _WARM_UP_INTERIMS_S] + [(_WARM_UP_FINAL_S, True)]
         for number, (length_s, is_final) in enumerate(lengths_s):
-            audio = np.resize(remembered_speech(), int(length_s * CORE_SAMPLE_RATE_HZ))
+            audio = _clip_of(length_s)
             request = _warm_up_request(audio, number, is_final)
             result = self.transcribe(Batch(requests=(request,), padded_audio_s=length_s))[0]
             if result.error is not None:
@@ -113,7 +113,7 @@ class WhisperEngine:
             torch.cuda.empty_cache()
 
     def _finals(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
-        cross, rows = self._listen(requests, self._windows.encode_full)
+        cross, rows = self._listen(requests, self._settings.final_padding_ms)
         by_beams: dict[int, list[int]] = defaultdict(list)
         for index, row in enumerate(rows):
             by_beams[self._num_beams(row.request.hints)].append(index)
@@ -121,25 +121,22 @@ class WhisperEngine:
         for num_beams, indices in by_beams.items():
             found = self._attempts.finals(cross.select(indices), [rows[i].plan for i in indices], num_beams)
             candidates.update(zip(indices, found, strict=True))
-        return self._hypotheses(cross, rows, [candidates[i] for i in range(len(rows))])
+        return [self._hypotheses(cross.select([i]), row, candidates[i]) for i, row in enumerate(rows)]
 
     def _interims(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
-        cross, rows = self._listen(requests, self._windows.encode_short)
+        cross, rows = self._listen(requests, self._settings.interim_padding_ms)
         found = self._attempts.interims(cross, [row.plan for row in rows])
-        language_codes = [row.language_code for row in rows]
         return [
-            [hypothesis for hypothesis, _ in make_hypotheses(self._model, candidates, language_code, limit=1)]
-            for candidates, language_code in zip(found, language_codes, strict=True)
+            make_hypotheses(self._model, candidates, row.language_code, limit=1)
+            for candidates, row in zip(found, rows, strict=True)
         ]
 
-    def _listen(
-        self, requests: Sequence[DecodeRequest], encode: Callable[[Sequence[torch.Tensor]], torch.Tensor]
-    ) -> tuple[CrossStates, list[_Row]]:
+    def _listen(self, requests: Sequence[DecodeRequest], padding_ms: int) -> tuple[CrossStates, list[_Row]]:
         """Encodes the audio of requests, finds their languages and plans their decoding."""
         # The copy is needed: torch takes no read-only arrays, and the request's audio may be a growing buffer's view.
         audio = [torch.from_numpy(r.audio.astype(np.float32)).to(self._model.device) for r in requests]
         frames = [self._log_mel.frames(samples) for samples in audio]
-        cross = self._model.decoder.cross_states(encode(frames))
+        cross = self._model.decoder.cross_states(self._windows.encode(frames, padding_ms))
         rows = [
             _Row(request=r, frames=f, language_code=language_code, plan=self._plan(r, language_code))
             for r, f, language_code in zip(requests, frames, self._language_codes(cross, requests), strict=True)
@@ -167,39 +164,24 @@ class WhisperEngine:
             prompt.append(vocabulary.no_timestamps)
         audio_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
         tokens_per_s = _ENGLISH_TOKENS_PER_S if language_code == _ENGLISH else _OTHER_TOKENS_PER_S
-        # A final must not depend on which interims came before it, a draft with timestamps left out is no draft.
-        with_draft = not request.is_final and not self._settings.timestamps
         return RowPlan(
             prompt=tuple(prompt),
             max_new_tokens=token_budget(audio_s, len(prompt), spec.max_tokens, tokens_per_s),
             seed=zlib.crc32(request.audio.tobytes()),
-            draft=vocabulary.text_ids(request.draft) if with_draft else (),
+            # A text with its timestamps left out is no draft of one with timestamps.
+            draft=() if self._settings.timestamps else vocabulary.text_ids(request.draft),
         )
 
     def _num_beams(self, hints: DecodeHints) -> int:
         return max(self._settings.beam_size, min(hints.num_alternatives, self._settings.max_alternatives))
 
-    def _hypotheses(
-        self, cross: CrossStates, rows: Sequence[_Row], candidates: Sequence[tuple[Candidate, ...]]
-    ) -> list[list[Hypothesis]]:
-        """The alternatives of finals; the best one has words where they are wanted."""
-        found: list[list[Hypothesis]] = []
-        readings: dict[int, Reading] = {}
-        for index, (row, choices) in enumerate(zip(rows, candidates, strict=True)):
-            hints = row.request.hints
-            made = make_hypotheses(self._model, choices, row.language_code, max(1, hints.num_alternatives))
-            found.append([hypothesis for hypothesis, _ in made])
-            if made and hints.word_details:
-                readings[index] = Reading(
-                    hypothesis=made[0][0],
-                    log_probs=made[0][1],
-                    prompt=row.plan.prompt,
-                    frames=row.frames,
-                    num_samples=len(row.request.audio),
-                )
-        detailed = with_words(self._model, cross.select(list(readings)), list(readings.values())) if readings else []
-        for index, hypothesis in zip(readings, detailed, strict=True):
-            found[index][0] = hypothesis
+    def _hypotheses(self, cross: CrossStates, row: _Row, candidates: Sequence[Candidate]) -> list[Hypothesis]:
+        """The alternatives of a final; `cross` has its row alone."""
+        hints = row.request.hints
+        found = make_hypotheses(self._model, candidates, row.language_code, max(1, hints.num_alternatives))
+        if found:
+            audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
+            found[0] = settle(self._model, cross, row.plan.prompt, found[0], audio, with_words=hints.word_details)
         return found
 
 
@@ -216,6 +198,14 @@ def _describe(settings: WhisperSettings, model: WhisperModel) -> EngineInfo:
         can_detect_language=multilingual,
         max_alternatives=settings.max_alternatives,
     )
+
+
+def _clip_of(length_s: float) -> Samples:
+    """The remembered clip, cut or followed by silence."""
+    audio = np.zeros(int(length_s * CORE_SAMPLE_RATE_HZ), dtype=np.float32)
+    clip = remembered_speech()[: len(audio)]
+    audio[: len(clip)] = clip
+    return audio
 
 
 def _warm_up_request(audio: Samples, number: int, is_final: bool) -> DecodeRequest:

@@ -25,6 +25,8 @@ class GateThresholds:
     """Bytes of the text over bytes of its zlib form; loops compress well."""
     min_mean_log_prob: float = -1.0
     """Natural logarithm, mean over the tokens."""
+    min_interim_log_prob: float = -1.5
+    """The same for interims: the first guess at half a word is unsure, and soon replaced."""
     max_no_speech_prob: float = 0.5
     """Above it there are words only if they are likelier than `min_evident_log_prob`."""
     min_evident_log_prob: float = -0.35
@@ -39,6 +41,7 @@ class GateThresholds:
         limits = {
             "gates.max_compression_ratio": (self.max_compression_ratio, 1.0, 100.0),
             "gates.min_mean_log_prob": (self.min_mean_log_prob, -100.0, 0.0),
+            "gates.min_interim_log_prob": (self.min_interim_log_prob, -100.0, 0.0),
             "gates.max_no_speech_prob": (self.max_no_speech_prob, 0.0, 1.0),
             "gates.min_evident_log_prob": (self.min_evident_log_prob, -100.0, 0.0),
             "gates.max_doubtful_no_speech_prob": (self.max_doubtful_no_speech_prob, 0.0, 1.0),

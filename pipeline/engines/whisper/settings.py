@@ -9,7 +9,8 @@ DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 _MAX_BEAMS = 16
 _MAX_THREADS = 256
-_MAX_PADDING_MS = 5_000
+WHOLE_WINDOW_MS = 30_000
+"""Padding with which nothing is left to remember: the stock window."""
 
 
 def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -40,6 +41,8 @@ class WhisperSettings:
     """Lets the model write segment times between the words; they are removed from the transcript."""
     interim_padding_ms: int = 500
     """Silence encoded behind the audio of an interim, before the remembered silence follows."""
+    final_padding_ms: int = 4_000
+    """The same for finals. 4 s halve their cost at the word error rate of the stock window (`WHOLE_WINDOW_MS`)."""
     num_threads: int | None = None
     """Threads of a CPU operation in the whole process; None leaves torch's own choice."""
     gates: GateThresholds = field(default_factory=GateThresholds)
@@ -50,6 +53,7 @@ class WhisperSettings:
         _require_choice("precision", self.precision, PRECISIONS)
         _require_range("beam_size", self.beam_size, 1, _MAX_BEAMS)
         _require_range("max_alternatives", self.max_alternatives, 1, _MAX_BEAMS)
-        _require_range("interim_padding_ms", self.interim_padding_ms, 0, _MAX_PADDING_MS)
+        _require_range("interim_padding_ms", self.interim_padding_ms, 0, WHOLE_WINDOW_MS)
+        _require_range("final_padding_ms", self.final_padding_ms, 0, WHOLE_WINDOW_MS)
         if self.num_threads is not None:
             _require_range("num_threads", self.num_threads, 1, _MAX_THREADS)

@@ -33,34 +33,36 @@ _SNIPPET_POSITIONS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlignmentPlan:
-    """What to align for one row."""
+class Alignment:
+    """How the tokens of one text lie on its audio."""
 
-    prompt: tuple[int, ...]
-    tokens: tuple[int, ...] = field(repr=False)
-    """Text tokens."""
-    num_positions: int
-    """Encoder positions that hold real audio, at least 1."""
+    starts: NDArray[np.int64]
+    """The encoder position at which each token begins, and the one at which the last one ends; never decreases."""
+    log_probs: tuple[float, ...] = field(repr=False)
+    """Natural logarithm of each token's probability, and of the end of text behind them."""
 
 
-def token_positions(
-    decoder: Decoder, cross: CrossStates, plans: Sequence[AlignmentPlan], end_of_text: int
-) -> list[NDArray[np.int64]]:
-    """The encoder position at which each token begins, and the one at which the last one ends.
+def align(
+    decoder: Decoder, cross: CrossStates, prompt: Sequence[int], tokens: Sequence[int], num_positions: int
+) -> Alignment:
+    """Reads one text along with its audio. One row at a time: the outcome is the same whatever the batch was.
 
-    `cross` has one row a plan. Each array has shape `(tokens + 1,)` and never decreases.
+    Args:
+        decoder: The decoder.
+        cross: One row.
+        prompt: What came before the text.
+        tokens: Text tokens and the end of text.
+        num_positions: Encoder positions that hold real audio, at least 1.
     """
-    sequences = [[*plan.prompt, *plan.tokens, end_of_text] for plan in plans]
-    longest = max(map(len, sequences))
-    padded = [tokens + [end_of_text] * (longest - len(tokens)) for tokens in sequences]
+    sequence = [*prompt, *tokens]
     probe = AttentionProbe(decoder.spec.alignment_heads)
-    cache = DecoderCache(cross, longest)
-    decoder.forward(torch.tensor(padded, device=cache.device), cache, probe=probe)
-    scores = torch.cat(probe.scores, dim=1)
-    return [
-        _align(row[:, : len(tokens), : plan.num_positions], len(plan.prompt), len(plan.tokens))
-        for row, plan, tokens in zip(scores, plans, sequences, strict=True)
-    ]
+    cache = DecoderCache(cross, len(sequence))
+    hidden = decoder.forward(torch.tensor([sequence], device=cache.device), cache, probe=probe)[0]
+    logits = decoder.logits(hidden[len(prompt) - 1 : -1])
+    chosen = torch.tensor(tokens, device=cache.device)
+    log_probs = logits.log_softmax(-1).gather(-1, chosen[:, None]).squeeze(-1)
+    scores = torch.cat(probe.scores, dim=1)[0, :, :, :num_positions]
+    return Alignment(starts=_align(scores, len(prompt), len(tokens) - 1), log_probs=tuple(log_probs.tolist()))
 
 
 def _align(scores: torch.Tensor, prompt_tokens: int, text_tokens: int) -> NDArray[np.int64]:
@@ -116,7 +118,7 @@ def make_words(
 
     Args:
         spans: The words as runs of text tokens.
-        starts: From `token_positions`.
+        starts: From an `Alignment`.
         log_probs: One a text token.
         frames: Raw log-mel frames of the audio, `(mel bins, frames)`.
         audio_ms: Length of the audio.

@@ -1,9 +1,10 @@
-"""Encodes audio: finals in the window the model was trained on, interims short with remembered silence behind.
+"""Encodes audio: what was said and some silence, with remembered silence behind.
 
-Whisper ends its text at the silence that fills the window of 30 s. An interim need not pay for encoding it: a clip
+Whisper ends its text at the silence that fills the window of 30 s. Nobody need pay for encoding it each time: a clip
 of speech followed by silence is encoded once, and the states of that silence are appended at the same positions.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from importlib.resources import files
 from io import BytesIO
@@ -22,6 +23,8 @@ _INT16_RANGE = 32_768.0
 _FRAME_MS = 10
 _CLIP_PADDING_FRAMES = 50
 """States this far behind the clip's speech no longer tell what was said: 0.5 s."""
+_STEP_FRAMES = 50
+"""Lengths are rounded up to half a second, so that rows of similar length are encoded together."""
 
 
 def remembered_speech() -> Samples:
@@ -32,30 +35,40 @@ def remembered_speech() -> Samples:
 
 
 class WindowEncoder:
-    """Raw mel frames of several rows to encoder states of 30 s."""
+    """Raw mel frames of several rows to encoder states of 30 s.
 
-    def __init__(self, encoder: Encoder, log_mel: LogMel, interim_padding_ms: int) -> None:
+    How much of a row is encoded depends on its own length alone, not on its batch.
+    """
+
+    def __init__(self, encoder: Encoder, log_mel: LogMel) -> None:
         self._encoder = encoder
         self._device = encoder.positions.device
         self._dtype = encoder.positions.dtype
-        self._padding_frames = interim_padding_ms // _FRAME_MS
         clip = log_mel.frames(torch.from_numpy(remembered_speech()).to(self._device))
-        self._memory = self.encode_full([clip])
+        self._memory = self._encode([clip], MAX_FRAMES)
         # Before this, the memory still holds the speech of the clip.
         self._memory_from_frame = clip.shape[1] + _CLIP_PADDING_FRAMES
 
-    def encode_full(self, frames: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Encodes whole windows: `(rows, 1500, width)`."""
-        return self._encode(frames, MAX_FRAMES)
+    def encode(self, frames: Sequence[torch.Tensor], padding_ms: int) -> torch.Tensor:
+        """Encodes each row's audio and `padding_ms` of silence, the rest is remembered: `(rows, 1500, width)`.
 
-    def encode_short(self, frames: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Encodes the longest row's audio and some padding, the rest is remembered: `(rows, 1500, width)`."""
-        longest = max(row.shape[1] for row in frames)
-        wanted = max(longest + self._padding_frames, self._memory_from_frame)
-        num_frames = min(MAX_FRAMES, wanted + wanted % 2)  # an even number: two frames make a position
-        states = self._encode(frames, num_frames)
-        silence = self._memory[:, states.shape[1] :].expand(len(frames), -1, -1)
-        return torch.cat([states, silence], dim=1)
+        With 30,000 ms the whole window is encoded, as in stock Whisper.
+        """
+        groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for index, row in enumerate(frames):
+            num_frames = self._num_frames(row.shape[1] + padding_ms // _FRAME_MS)
+            # A CPU gains nothing from encoding rows together, and the last bits of a row would depend on the others.
+            groups[num_frames, index if self._device.type == "cpu" else 0].append(index)
+        states: dict[int, torch.Tensor] = {}
+        for (num_frames, _), indices in groups.items():
+            encoded = self._encode([frames[i] for i in indices], num_frames)
+            silence = self._memory[:, encoded.shape[1] :].expand(len(indices), -1, -1)
+            states.update(zip(indices, torch.cat([encoded, silence], dim=1), strict=True))
+        return torch.stack([states[index] for index in range(len(frames))])
+
+    def _num_frames(self, wanted: int) -> int:
+        stepped = -(-max(wanted, self._memory_from_frame) // _STEP_FRAMES) * _STEP_FRAMES
+        return min(MAX_FRAMES, stepped)
 
     def _encode(self, frames: Sequence[torch.Tensor], num_frames: int) -> torch.Tensor:
         mel = torch.stack([window(row, num_frames) for row in frames]).to(self._dtype)

@@ -71,7 +71,7 @@ class InterimConfig:
     """Speech heard before the first interim of a segment is asked for."""
     interval_ms: int = 500
     """Audio between two interims of a segment."""
-    stable_after_ms: int = 2_000
+    stable_after_ms: int = 3_000
     """Words that all hypotheses agreed on for this long count as stable."""
 
     def __post_init__(self) -> None:

@@ -5,11 +5,12 @@ Rules:
 2. No interim of a segment after its final, none before the final of the segment before.
 3. At most one interim is in flight; a newer revision cancels the older. An answer that comes all the same is
    still shown if nothing newer was: under load, dropping it would leave the caller with nothing.
-4. An interim never takes back what was declared stable; one that would is not shown.
+4. An interim never takes back what was declared stable; one that would is shown from there on.
 """
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pipeline.config import SessionConfig
 from pipeline.events import NoticeCode, RecognitionResult, SessionNotice
@@ -138,13 +139,12 @@ class ResultSequencer:
         alternatives = present(result.alternatives[:1], segment.start_ms, end_ms)
         if not alternatives:
             return None
-        text = segment.stabilizer.update(alternatives[0].transcript, num_samples // SAMPLES_PER_MS)
-        if text is None:
-            return None
+        best = alternatives[0]
+        text = segment.stabilizer.update(best.transcript, num_samples // SAMPLES_PER_MS, best.certainties)
         return RecognitionResult(
             result_id=segment.segment_id,
             channel_tag=self._channel_tag,
-            alternatives=alternatives,
+            alternatives=(replace(best, transcript=text.transcript),),
             is_final=False,
             stability=text.stability,
             stable_length=text.stable_length,

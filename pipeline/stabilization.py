@@ -3,11 +3,18 @@
 After local agreement (Liu et al. 2020, arXiv:2005.11185; Macháček et al. 2023, arXiv:2307.14743). A word counts as
 agreed from the first hypothesis that had it, in this place, with the same words before it. Since that hypothesis
 had heard no more than the audio of its time, the age of an agreement bounds the distance to the end of the audio.
+
+Agreement alone is not enough: with more audio to come, Whisper changes its mind about words and spellings that it
+was never sure of ("one" or "1", "You're" or "You are"). So a word settles only if each hypothesis was certain of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 
 _MIN_AGREEING_HYPOTHESES = 3
+_MIN_CERTAINTY = 0.75
+"""Of the least likely token of a word."""
 _MAX_STABILITY = 0.95
 
 
@@ -15,8 +22,14 @@ _MAX_STABILITY = 0.95
 class _AgreedWord:
     text: str
     since_ms: int
-    """How much audio the first hypothesis with this word had heard."""
-    num_hypotheses: int = 1
+    """How much audio the first hypothesis with this word, certain of it, had heard."""
+    num_hypotheses: int = 0
+
+    def confirm(self, heard_ms: int, *, is_certain: bool) -> None:
+        if is_certain:
+            self.num_hypotheses += 1
+        else:
+            self.since_ms, self.num_hypotheses = heard_ms, 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +49,7 @@ class Stabilizer:
     def __init__(self, stable_after_ms: int) -> None:
         self._stable_after_ms = stable_after_ms
         self._words: list[_AgreedWord] = []
+        self._num_settled = 0
         self._stable_text = ""
 
     @property
@@ -43,25 +57,29 @@ class Stabilizer:
         """What is settled so far."""
         return self._stable_text
 
-    def update(self, transcript: str, heard_ms: int) -> StabilizedText | None:
-        """Takes the next hypothesis, which has heard `heard_ms` of the segment.
+    def update(self, transcript: str, heard_ms: int, certainties: Sequence[float] = ()) -> StabilizedText:
+        """Takes the next hypothesis, which has heard `heard_ms` of the segment; returns what to show.
 
-        Returns:
-            What to show, or None when the hypothesis contradicts what is already settled.
+        `certainties` has one number a word; without them nothing settles. A hypothesis that contradicts what is
+        settled is shown from there on.
         """
         words = _split(transcript)
+        certain = [c >= _MIN_CERTAINTY for c in certainties] if len(certainties) == len(words) else [False] * len(words)
+        if not transcript.startswith(self._stable_text):
+            settled = self._words[: self._num_settled]
+            behind = _position_behind([word.text for word in settled], words)
+            words = [word.text for word in settled] + words[behind:]
+            certain = [True] * len(settled) + certain[behind:]
         agreed = self._count_agreed(words)
-        if len("".join(words[:agreed])) < len(self._stable_text):
-            return None
-        for word in self._words[:agreed]:
-            word.num_hypotheses += 1
         self._words[agreed:] = [_AgreedWord(text, heard_ms) for text in words[agreed:]]
+        for word, is_certain in zip(self._words, certain, strict=True):
+            word.confirm(heard_ms, is_certain=is_certain)
         self._settle(heard_ms)
-        agreed_length = len("".join(words[:agreed]))
+        shown = "".join(words)
         return StabilizedText(
-            transcript=transcript,
+            transcript=shown,
             stable_length=len(self._stable_text),
-            stability=round(_MAX_STABILITY * agreed_length / max(1, len(transcript)), 2),
+            stability=round(_MAX_STABILITY * len("".join(words[:agreed])) / max(1, len(shown)), 2),
         )
 
     def _count_agreed(self, words: list[str]) -> int:
@@ -73,21 +91,28 @@ class Stabilizer:
         return agreed
 
     def _settle(self, heard_ms: int) -> None:
-        settled = ""
-        for word in self._words:
-            old = heard_ms - word.since_ms >= self._stable_after_ms
-            if not old or word.num_hypotheses < _MIN_AGREEING_HYPOTHESES:
+        for word in self._words[self._num_settled :]:
+            is_old = heard_ms - word.since_ms >= self._stable_after_ms
+            if not is_old or word.num_hypotheses < _MIN_AGREEING_HYPOTHESES:
                 break
-            settled += word.text
-        if len(settled) > len(self._stable_text):
-            self._stable_text = settled
+            self._num_settled += 1
+            self._stable_text += word.text
 
 
 def _split(transcript: str) -> list[str]:
-    """Splits before each space, so that the parts add up to the text. Text without spaces is split by character."""
-    if " " not in transcript and not transcript.isascii():
-        return list(transcript)
-    words: list[str] = []
-    for index, word in enumerate(transcript.split(" ")):
-        words.append(word if index == 0 else f" {word}")
-    return words
+    """Splits before each space, so that the parts add up to the text."""
+    first, *others = transcript.split(" ")
+    return [first, *(f" {word}" for word in others)]
+
+
+def _position_behind(settled: Sequence[str], words: Sequence[str]) -> int:
+    """Where in `words` that goes on which `settled` says in other words or spelling."""
+    matcher = SequenceMatcher(None, [_key(w) for w in settled], [_key(w) for w in words], autojunk=False)
+    last = max(matcher.get_matching_blocks(), key=lambda block: block.a + block.size if block.size else 0)
+    if not last.size:
+        return len(settled)
+    return last.b + last.size + len(settled) - (last.a + last.size)
+
+
+def _key(word: str) -> str:
+    return "".join(c for c in word.lower() if c.isalnum())

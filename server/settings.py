@@ -125,7 +125,7 @@ class RecognitionSettings(_Section):
     sensitivity: float = 0.5
     first_interim_after_ms: int = 300
     interim_interval_ms: int = 500
-    stable_after_ms: int = 2_000
+    stable_after_ms: int = 3_000
 
     @model_validator(mode="after")
     def _within_limits(self) -> "RecognitionSettings":

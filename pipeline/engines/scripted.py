@@ -111,6 +111,7 @@ def _hypothesis(request: DecodeRequest, transcript: str, rank: int) -> Hypothesi
         confidence=_CONFIDENCE / (rank + 1),
         language_code="en" if language == "auto" else language,
         tokens=tuple(range(len(text.split()))),
+        certainties=(1.0,) * len(text.split()),
     )
 
 

@@ -16,7 +16,9 @@ def words_by_length(request: DecodeRequest) -> DecodeResult:
     count = max(1, len(request.audio) // 4_800)
     loudness = [int(1000 * float(np.abs(part).mean())) for part in np.array_split(request.audio, count)]
     transcript = " ".join(f"w{level}" for level in loudness)
-    hypothesis = Hypothesis(transcript=transcript, confidence=0.9, language_code="en", tokens=(1, 2, 3))
+    hypothesis = Hypothesis(
+        transcript=transcript, confidence=0.9, language_code="en", tokens=(1, 2, 3), certainties=(0.9,) * count
+    )
     return DecodeResult(request_id=request.request_id, alternatives=(hypothesis,))
 
 

@@ -1,5 +1,6 @@
 """Turns token candidates into hypotheses, with words where they are wanted."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -41,8 +42,19 @@ def make_hypotheses(
                 confidence=confidence(candidate.mean_log_prob),
                 language_code=language_code,
                 tokens=tokens,
+                certainties=_certainties(model, candidate, language_code, len(transcript.split())),
             )
     return list(found.values())[:limit]
+
+
+def _certainties(model: WhisperModel, candidate: Candidate, language_code: str, num_words: int) -> tuple[float, ...]:
+    """The lowest token probability of each word; empty where the words are not those between spaces."""
+    pairs = zip(candidate.tokens, candidate.log_probs, strict=False)
+    text = [(token, log_prob) for token, log_prob in pairs if token < model.vocabulary.end_of_text]
+    spans = split_words(model.vocabulary, [token for token, _ in text], language_code)
+    if len(spans) != num_words:
+        return ()
+    return tuple(math.exp(min(log_prob for _, log_prob in text[span.first : span.end])) for span in spans)
 
 
 def settle(

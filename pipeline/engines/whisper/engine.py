@@ -127,7 +127,7 @@ class WhisperEngine:
         cross, rows = self._listen(requests, self._settings.interim_padding_ms)
         found = self._attempts.interims(cross, [row.plan for row in rows])
         return [
-            make_hypotheses(self._model, candidates, row.language_code, limit=1)
+            make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False)
             for candidates, row in zip(found, rows, strict=True)
         ]
 
@@ -178,7 +178,8 @@ class WhisperEngine:
     def _hypotheses(self, cross: CrossStates, row: _Row, candidates: Sequence[Candidate]) -> list[Hypothesis]:
         """The alternatives of a final; `cross` has its row alone."""
         hints = row.request.hints
-        found = make_hypotheses(self._model, candidates, row.language_code, max(1, hints.num_alternatives))
+        limit = max(1, hints.num_alternatives)
+        found = make_hypotheses(self._model, candidates, row.language_code, limit, is_final=True)
         if found:
             audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
             found[0] = settle(self._model, cross, row.plan.prompt, found[0], audio, with_words=hints.word_details)

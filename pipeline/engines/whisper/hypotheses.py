@@ -1,6 +1,5 @@
 """Turns token candidates into hypotheses, with words where they are wanted."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,7 +28,7 @@ class HeardAudio:
 
 
 def make_hypotheses(
-    model: WhisperModel, candidates: Sequence[Candidate], language_code: str, limit: int
+    model: WhisperModel, candidates: Sequence[Candidate], language_code: str, limit: int, *, is_final: bool
 ) -> list[Hypothesis]:
     """At most `limit` hypotheses with different transcripts, best first; candidates without words are left out."""
     found: dict[str, Hypothesis] = {}
@@ -42,7 +41,7 @@ def make_hypotheses(
                 confidence=confidence(candidate.mean_log_prob),
                 language_code=language_code,
                 tokens=tokens,
-                certainties=_certainties(model, candidate, language_code, len(transcript.split())),
+                certainties=() if is_final else _certainties(model, candidate, language_code, len(transcript.split())),
             )
     return list(found.values())[:limit]
 
@@ -54,7 +53,7 @@ def _certainties(model: WhisperModel, candidate: Candidate, language_code: str, 
     spans = split_words(model.vocabulary, [token for token, _ in text], language_code)
     if len(spans) != num_words:
         return ()
-    return tuple(math.exp(min(log_prob for _, log_prob in text[span.first : span.end])) for span in spans)
+    return tuple(confidence(min(log_prob for _, log_prob in text[span.first : span.end])) for span in spans)
 
 
 def settle(

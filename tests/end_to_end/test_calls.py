@@ -104,8 +104,8 @@ async def test_interims_come_soon_and_often_and_finals_follow(server_address):
         await asyncio.gather(speak(), listen())
     first_s = [first_interim_s(events, *utterance) for utterance in speech]
     assert statistics.median(first_s) <= 1.0
-    # Where the other party has just stopped, its final may be under way.
-    assert max(first_s) <= 1.5
+    # Where the other party has just stopped, its final may be under way: 1.2 s on a quiet machine.
+    assert max(first_s) <= 2.0
     for tag, start_s, end_s in speech:
         shown = [t for t, e in events if is_interim_of(e, tag, start_s) and start_s < t < end_s + 0.5]
         assert len(shown) >= int(end_s - start_s)

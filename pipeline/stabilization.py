@@ -52,11 +52,6 @@ class Stabilizer:
         self._num_settled = 0
         self._stable_text = ""
 
-    @property
-    def stable_text(self) -> str:
-        """What is settled so far."""
-        return self._stable_text
-
     def update(self, transcript: str, heard_ms: int, certainties: Sequence[float] = ()) -> StabilizedText:
         """Takes the next hypothesis, which has heard `heard_ms` of the segment; returns what to show.
 

@@ -57,18 +57,6 @@ class AudioFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AudioChunk:
-    """Some audio of one channel."""
-
-    samples: Samples = field(repr=False, compare=False)
-    start_sample: int
-    """Position of the first sample in the call clock, at `sample_rate_hz`."""
-    sample_rate_hz: int
-    channel_tag: int
-    """1..N."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechSegment:
     """A closed stretch of speech, pre-roll and hangover included."""
 

@@ -50,7 +50,6 @@ class Scheduler:
     def __init__(self, policy: SchedulingPolicy) -> None:
         self._policy = policy
         self._queued: dict[str, _Queued] = {}
-        self._running: set[str] = set()
         self._wait_s: dict[str, float] = {}
 
     def __len__(self) -> int:
@@ -105,15 +104,12 @@ class Scheduler:
         for queued in chosen:
             request_id = queued.request.request_id
             del self._queued[request_id]
-            self._running.add(request_id)
             self._wait_s[request_id] = now_s - queued.added_s
         longest_s = max(q.audio_s for q in chosen)
         return Batch(requests=tuple(q.request for q in chosen), padded_audio_s=longest_s * len(chosen))
 
     def complete(self, batch: Batch) -> tuple[float, ...]:
         """The engine is done with a batch; returns how long each of its requests had waited, in seconds."""
-        for request in batch.requests:
-            self._running.discard(request.request_id)
         return tuple(self._wait_s.pop(r.request_id, 0.0) for r in batch.requests)
 
     def _choose(self) -> list[_Queued]:

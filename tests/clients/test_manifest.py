@@ -1,13 +1,11 @@
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from clients.replay.manifest import ManifestError, Selection, Utterance, parse_role, read_manifest, select
 from clients.types import ChannelRole
-
-DATA = Path(os.environ.get("TALKPATH_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+from tests.support.audio import require_data
 
 
 def write_manifest(folder: Path, *rows: dict[str, object]) -> Path:
@@ -111,9 +109,8 @@ def test_roles():
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not (DATA / "manifest.jsonl").exists(), reason=f"no recordings at {DATA}; set TALKPATH_TEST_DATA")
 def test_the_reference_set_is_complete():
-    entries = read_manifest(DATA / "manifest.jsonl")
+    entries = read_manifest(require_data() / "manifest.jsonl")
     chosen = select(entries, Selection(kinds=("ivr-prompt", "read-speech"), min_duration_s=2.0, language="en"))
     assert len(chosen) == 88
     assert sum(entry.duration_s for entry in chosen) / 60 == pytest.approx(8.9, abs=0.05)

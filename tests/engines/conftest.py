@@ -7,7 +7,8 @@ import pytest
 from pipeline.engines.whisper.engine import WhisperEngine
 from pipeline.engines.whisper.settings import WhisperSettings
 from pipeline.engines.whisper.sources import LoadedModel, load_model
-from tests.engines.support import data_folder, embedded_folder, write_transformers_folder
+from tests.engines.support import embedded_folder, write_transformers_folder
+from tests.support.audio import require_data
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +35,4 @@ def transformers_folder(tmp_path_factory: pytest.TempPathFactory, loaded_tiny: L
 
 @pytest.fixture(scope="session")
 def recordings() -> Path:
-    folder = data_folder()
-    if folder is None:
-        pytest.skip("no recordings at ../shared/data; set TALKPATH_TEST_DATA to their folder")
-    return folder
+    return require_data()

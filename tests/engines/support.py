@@ -1,7 +1,6 @@
 """What the engine tests share: clips, requests, and the embedded weights as a transformers folder."""
 
 import json
-import os
 import shutil
 import wave
 from functools import cache
@@ -41,12 +40,6 @@ def clip(name: str) -> Samples:
 
 def silence(seconds: float) -> Samples:
     return np.zeros(int(seconds * CORE_SAMPLE_RATE_HZ), dtype=np.float32)
-
-
-def data_folder() -> Path | None:
-    """The recordings, where they are."""
-    folder = Path(os.environ.get("TALKPATH_TEST_DATA", _ROOT.parent / "shared" / "data"))
-    return folder if (folder / "manifest.jsonl").is_file() else None
 
 
 def request(audio: Samples, *, number: int = 0, is_final: bool = True, **options: Any) -> DecodeRequest:

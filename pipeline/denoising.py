@@ -5,6 +5,7 @@ plotting library, and its wrapper rounds every frame to 16 bits.
 """
 
 import ctypes
+from collections import deque
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -22,6 +23,8 @@ _FLOATS = ctypes.POINTER(ctypes.c_float)
 
 RNNOISE_DELAY_MS = 2 * FRAME_MS
 """One frame for the overlap-add of 20 ms windows, one that this RNNoise (0.2) looks ahead."""
+_WARM_UP_FRAMES = 20
+"""What RNNoise has to hear before its picture of the noise is sound."""
 WET_SHARE = 0.3
 """Share of denoised audio in the mix. All of it costs recognition more than the noise did: suppression takes
 consonants away, and Whisper was trained on noise."""
@@ -83,6 +86,34 @@ class Denoiser:
             self.close()
 
 
+class GatedDenoiser:
+    """A denoiser that runs only while its gate is open; else audio passes as it is, without delay."""
+
+    def __init__(self) -> None:
+        """Raises ComponentMissingError when RNNoise is not there."""
+        self.is_open = False
+        self._denoiser = Denoiser()
+        self._unheard: deque[Samples] = deque(maxlen=_WARM_UP_FRAMES)
+        """Newest frames that RNNoise was spared."""
+
+    def process(self, frame: Samples) -> Samples:
+        """Takes 10 ms, shape `(160,)`; returns 10 ms, `Denoiser.delay_ms` late if the gate is open."""
+        if not self.is_open:
+            self._unheard.append(frame)
+            return frame
+        while self._unheard:
+            self._denoiser.process(self._unheard.popleft())
+        return self._denoiser.process(frame)
+
+    def rest(self, frame: Samples) -> None:
+        """Takes 10 ms that nobody needs denoised."""
+        self._unheard.append(frame)
+
+    def close(self) -> None:
+        """Frees the native state; may be called again."""
+        self._denoiser.close()
+
+
 class Mixer:
     """Adds denoised audio to the original, which it delays by as much as the denoiser does."""
 
@@ -95,3 +126,21 @@ class Mixer:
         line = np.concatenate((self._late, original))
         self._late = line[len(original) :]
         return (1 - self._wet) * line[: len(original)] + self._wet * denoised
+
+
+class DenoisedMix:
+    """A denoiser that always runs, for audio that shall be heard and not only measured."""
+
+    def __init__(self) -> None:
+        """Raises ComponentMissingError when RNNoise is not there."""
+        self._denoiser = Denoiser()
+        self._mixer = Mixer(Denoiser.delay_ms)
+
+    def process(self, frame: Samples) -> tuple[Samples, Samples]:
+        """Takes 10 ms, shape `(160,)`; returns the mix and the denoised audio, both `Denoiser.delay_ms` late."""
+        denoised = self._denoiser.process(frame)
+        return self._mixer.process(frame, denoised), denoised
+
+    def close(self) -> None:
+        """Frees the native state; may be called again."""
+        self._denoiser.close()

@@ -9,25 +9,19 @@ import numpy as np
 
 from pipeline.audio.resampling import Resampler
 from pipeline.config import DenoisingMode, SessionConfig
-from pipeline.denoising import Denoiser, Mixer
+from pipeline.denoising import DenoisedMix, GatedDenoiser
 from pipeline.endpointing import Endpointer, EndpointState, SpeechBegan, SpeechEnded
+from pipeline.line_level import LineLevel
 from pipeline.segmentation import OpenSegment, Segmenter
 from pipeline.types import (
     CORE_SAMPLE_RATE_HZ,
     FRAME_MS,
-    FRAME_SAMPLES,
     SAMPLES_PER_MS,
     EndReason,
     Samples,
     SpeechSegment,
 )
 from pipeline.vad import create_vad
-
-_QUIET_RMS = 1e-3
-"""-60 dBFS: below the quietest speech that a line carries (-45 dBFS), above the noise of a clean one."""
-_QUIET_FRAME_ENERGY = FRAME_SAMPLES * _QUIET_RMS**2
-_QUIET_FRAMES_BEFORE_REST = 30
-"""Until the detectors have surely let go of what was said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +48,11 @@ class ChannelFrontEnd:
         """Raises ComponentMissingError when a denoiser is asked for and not there."""
         self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
         self._resampler = Resampler(config.audio_format.sample_rate_hz, CORE_SAMPLE_RATE_HZ)
-        self._denoiser = None if config.denoising is DenoisingMode.OFF else Denoiser()
-        self._mixer = Mixer(Denoiser.delay_ms) if config.denoising is DenoisingMode.MIX else None
+        self._mix = DenoisedMix() if config.denoising is DenoisingMode.MIX else None
+        self._gate = GatedDenoiser() if config.denoising is DenoisingMode.VAD_ONLY else None
         self._vad = create_vad(config.vad)
         self._endpointer = Endpointer(config.endpointing)
-        self._quiet_frames = 0
+        self._line = LineLevel()
         self._segmenter = Segmenter(channel_tag, config.endpointing, self._start_sample)
 
     @property
@@ -83,13 +77,7 @@ class ChannelFrontEnd:
 
     def advance(self, frame: Samples) -> list[FrontEndEvent]:
         """Takes 10 ms at the source rate, shape `(frame_samples,)`."""
-        original = self._resampler.process(frame)
-        if self._may_rest(original):
-            heard, score = original, 0.0
-        else:
-            denoised = self._denoiser.process(original) if self._denoiser else original
-            heard = self._mixer.process(original, denoised) if self._mixer else original
-            score = self._vad.process(denoised)
+        heard, score = self._listen(self._resampler.process(frame))
         change = self._endpointer.advance(score)
         self._segmenter.append(heard)
         events = self._apply(change, EndReason.SILENCE)
@@ -120,18 +108,34 @@ class ChannelFrontEnd:
 
     def close(self) -> None:
         """Frees native state; may be called again."""
-        if self._denoiser is not None:
-            self._denoiser.close()
+        for denoiser in (self._mix, self._gate):
+            if denoiser is not None:
+                denoiser.close()
 
-    def _may_rest(self, frame: Samples) -> bool:
-        """Whether the denoiser and detector can be spared: nobody speaks and the line has been quiet for a while.
+    def _listen(self, original: Samples) -> tuple[Samples, float]:
+        """Returns what the engine shall hear of these 10 ms, and how likely they hold speech."""
+        if self._mix is not None:
+            heard, denoised = self._mix.process(original)
+            return heard, self._vad.process(denoised)
+        self._line.hear(float(np.dot(original, original)))
+        if self._line.is_at_rest and self._endpointer.state is EndpointState.SILENCE:
+            self._rest(original)
+            return original, 0.0
+        return original, self._vad.process(self._cleaned(original))
 
-        Not while mixing, since what is heard goes through the denoiser.
-        """
-        is_quiet = float(np.dot(frame, frame)) < _QUIET_FRAME_ENERGY
-        self._quiet_frames = self._quiet_frames + 1 if is_quiet else 0
-        rested = self._quiet_frames > _QUIET_FRAMES_BEFORE_REST
-        return rested and self._mixer is None and self._endpointer.state is EndpointState.SILENCE
+    def _cleaned(self, original: Samples) -> Samples:
+        """What the detector shall hear: denoised while the line is noisy, and to the end of the utterance under way."""
+        if self._gate is None:
+            return original
+        if self._line.is_noisy or self._endpointer.state is EndpointState.SILENCE:
+            self._gate.is_open = self._line.is_noisy
+        return self._gate.process(original)
+
+    def _rest(self, original: Samples) -> None:
+        """Spares denoiser and detector, but lets them keep what they need when they wake."""
+        if self._gate is not None:
+            self._gate.rest(original)
+        self._vad.rest(original)
 
     def _apply(self, change: SpeechBegan | SpeechEnded | None, reason: EndReason) -> list[FrontEndEvent]:
         if isinstance(change, SpeechBegan):

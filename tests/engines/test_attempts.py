@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pipeline.engines.whisper.attempts import Attempts
-from pipeline.engines.whisper.cache import CrossStates
+from pipeline.engines.whisper.cache import CrossStates, RowStates
 from pipeline.engines.whisper.gates import FALLBACK_TEMPERATURES, GateThresholds
 from pipeline.engines.whisper.search import Candidate, RowOutcome, RowPlan
 from pipeline.engines.whisper.sources import LoadedModel
@@ -39,8 +39,8 @@ def _run(
 ) -> tuple[list[tuple[int, ...] | None], list[tuple[float, list[int]]]]:
     search = _ScriptedSearch(loaded.vocabulary, dict(enumerate(script)))
     attempts = Attempts(search, GateThresholds())  # type: ignore[arg-type]
-    states = torch.zeros(len(script), 1, 1, 1)
-    cross = CrossStates([states], [states])
+    states = torch.zeros(1, 1, 1)
+    cross = CrossStates([RowStates(keys=[states], values=[states])] * len(script))
     plans = [RowPlan(prompt=(1,), max_new_tokens=9, seed=n) for n in range(len(script))]
     found = attempts.finals(cross, plans, 1) if is_final else attempts.interims(cross, plans)
     return [candidates[0].tokens if candidates else None for candidates in found], search.calls

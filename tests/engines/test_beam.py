@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pipeline.engines.whisper.beam import beam_search
-from pipeline.engines.whisper.cache import CrossStates, DecoderCache
+from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.features import LogMel, window
 from pipeline.engines.whisper.model import WhisperModel, build_model
 from pipeline.engines.whisper.rules import TokenRules
@@ -47,7 +47,7 @@ def _total(candidate: Candidate) -> float:
 
 def _forced(search: Search, cross: CrossStates, plan: RowPlan, tokens: tuple[int, ...]) -> list[float]:
     """Log probabilities of given tokens, in one pass."""
-    cache = DecoderCache(cross, len(plan.prompt) + len(tokens))
+    cache = search.decoder.new_cache(cross, len(plan.prompt) + len(tokens))
     logits = search.prefill(cache, [plan], [tokens])[0][0]
     scores = search.rules.apply(logits, [tokens[:n] for n in range(len(tokens) + 1)]).log_softmax(-1)
     return [scores[n, token].item() for n, token in enumerate(tokens)]

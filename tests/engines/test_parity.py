@@ -7,7 +7,6 @@ import pytest
 import torch
 from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration
 
-from pipeline.engines.whisper.cache import DecoderCache
 from pipeline.engines.whisper.engine import WhisperEngine
 from pipeline.engines.whisper.features import LogMel, window
 from pipeline.engines.whisper.model import WhisperModel, build_model
@@ -48,10 +47,11 @@ def test_states_and_logits_equal(oracle: WhisperForConditionalGeneration, model:
 
     tokens = torch.tensor([[model.vocabulary.start, model.vocabulary.no_timestamps, 314, 561, 588, 284]])
     expected = oracle(encoder_outputs=(states,), decoder_input_ids=tokens).logits
-    at_once = model.decoder.logits(model.decoder(tokens, DecoderCache(model.decoder.cross_states(states), 8)))
+    cache = model.decoder.new_cache(model.decoder.cross_states(states), 8)
+    at_once = model.decoder.logits(model.decoder(tokens, cache))
     torch.testing.assert_close(at_once, expected, atol=2e-3, rtol=0)
 
-    cache = DecoderCache(model.decoder.cross_states(states), 8)
+    cache = model.decoder.new_cache(model.decoder.cross_states(states), 8)
     step_by_step = [model.decoder.logits(model.decoder(tokens[:, i : i + 1], cache)) for i in range(6)]
     torch.testing.assert_close(torch.cat(step_by_step, dim=1), expected, atol=2e-3, rtol=0)
 
@@ -61,10 +61,10 @@ def test_sequences_of_different_length_do_not_see_each_other(model: WhisperModel
     audio = torch.from_numpy(clip("order"))
     states = model.encoder(window(LogMel(80, _CPU).frames(audio), 600)[None]).expand(2, -1, -1)
     start, plain, end = model.vocabulary.start, model.vocabulary.no_timestamps, model.vocabulary.end_of_text
-    cache = DecoderCache(model.decoder.cross_states(states), 8)
+    cache = model.decoder.new_cache(model.decoder.cross_states(states), 8)
     model.decoder(torch.tensor([[start, plain, 314, 561], [start, plain, end, end]]), cache, num_tokens=[4, 2])
     mixed = model.decoder(torch.tensor([[588], [314]]), cache)
-    alone = DecoderCache(model.decoder.cross_states(states[:1]), 8)
+    alone = model.decoder.new_cache(model.decoder.cross_states(states[:1]), 8)
     expected = model.decoder(torch.tensor([[start, plain, 314]]), alone)
     torch.testing.assert_close(mixed[1, 0], expected[0, 2], atol=1e-4, rtol=0)
     cache.select([1], [1])
@@ -74,18 +74,18 @@ def test_sequences_of_different_length_do_not_see_each_other(model: WhisperModel
 
 
 @pytest.mark.parametrize("name", [*CLIP_TEXTS, "number"])
-def test_text_of_clips_equals(oracle: WhisperForConditionalGeneration, tiny: WhisperEngine, name: str) -> None:
-    ours = text(tiny.transcribe(batch(request(clip(name))))[0])
-    assert ours == _oracle_text(oracle, tiny, clip(name))
+def test_text_of_clips_equals(oracle: WhisperForConditionalGeneration, exact: WhisperEngine, name: str) -> None:
+    ours = text(exact.transcribe(batch(request(clip(name))))[0])
+    assert ours == _oracle_text(oracle, exact, clip(name))
     assert name not in CLIP_TEXTS or ours == CLIP_TEXTS[name]
 
 
 @pytest.mark.data
 def test_text_of_recordings_equals(
-    oracle: WhisperForConditionalGeneration, tiny: WhisperEngine, recordings: Path
+    oracle: WhisperForConditionalGeneration, exact: WhisperEngine, recordings: Path
 ) -> None:
     entries = map(json.loads, (recordings / "manifest.jsonl").read_text().splitlines())
     chosen = [e for e in entries if e["kind"] == "ivr-prompt" and e["language"] == "en" and 4 <= e["duration_s"] <= 12]
     for entry in chosen[:: max(1, len(chosen) // _NUM_RECORDINGS)][:_NUM_RECORDINGS]:
         audio = read_wav(recordings / entry["path"])
-        assert text(tiny.transcribe(batch(request(audio)))[0]) == _oracle_text(oracle, tiny, audio), entry["path"]
+        assert text(exact.transcribe(batch(request(audio)))[0]) == _oracle_text(oracle, exact, audio), entry["path"]

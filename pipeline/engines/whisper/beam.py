@@ -40,7 +40,7 @@ def beam_search(search: Search, cross: CrossStates, plans: Sequence[RowPlan], nu
 
     A row is done when as many sequences have ended as it has beams (patience 1), or its budget is used up.
     """
-    cache = DecoderCache(cross, max(len(p.prompt) + p.max_new_tokens for p in plans))
+    cache = search.decoder.new_cache(cross, max(len(p.prompt) + p.max_new_tokens for p in plans))
     rows = _first_beams(search, cache, plans, num_beams)
     live = _advance_cache(
         cache, rows, [list(range(i * num_beams, (i + 1) * num_beams)) for i in range(len(rows))], num_beams

@@ -4,29 +4,73 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch.nn import functional as F
 
 
-@dataclass(slots=True)
-class CrossStates:
-    """Keys and values of encoder states, computed once for all steps, one pair a decoder layer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowStates:
+    """What the decoder attends to of one row's audio: one pair of keys and values a decoder layer."""
 
     keys: list[torch.Tensor]
-    """`(rows, heads, positions, head width)` each."""
+    """`(heads, positions, head width)` each."""
     values: list[torch.Tensor]
+    weights: torch.Tensor | None = None
+    """Logarithm of how many positions each one stands for, `(1, 1, positions)`; None: one each."""
+
+
+class CrossStates:
+    """The audio of a batch, keys and values computed once for all steps. Rows may differ in length."""
+
+    def __init__(self, rows: Sequence[RowStates]) -> None:
+        self.rows = list(rows)
+        self._padded: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
+        """By layer, where rows are computed together."""
 
     @property
     def num_rows(self) -> int:
         """Rows of the batch."""
-        return self.keys[0].shape[0]
+        return len(self.rows)
 
     def select(self, rows: Sequence[int]) -> "CrossStates":
-        """The states of some rows, in the order given; a copy unless these are all rows as they are."""
+        """The states of some rows, in the order given."""
         if list(rows) == list(range(self.num_rows)):
             return self
-        index = torch.tensor(rows, device=self.keys[0].device)
-        return CrossStates(
-            [k.index_select(0, index) for k in self.keys], [v.index_select(0, index) for v in self.values]
-        )
+        return CrossStates([self.rows[row] for row in rows])
+
+    def attend(self, layer: int, query: torch.Tensor) -> torch.Tensor:
+        """Attention of queries `(rows, heads, queries, head width)` to each row's audio; same shape."""
+        asked = query.to(self.rows[0].keys[layer].dtype)
+        if not query.is_cuda:
+            # A CPU gains nothing from rows computed together, and would pay for the padding.
+            mixed = torch.cat([_attend(row, layer, asked[i : i + 1]) for i, row in enumerate(self.rows)])
+        else:
+            keys, values, mask = self._padded_to_longest(layer)
+            mixed = F.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
+        return mixed.to(query.dtype)
+
+    def _padded_to_longest(self, layer: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        if layer not in self._padded:
+            longest = max(row.keys[layer].shape[1] for row in self.rows)
+            padded = [_padded_row(row, layer, longest) for row in self.rows]
+            keys, values, masks = (torch.stack(parts) for parts in zip(*padded, strict=True))
+            self._padded[layer] = (keys, values, masks)
+        return self._padded[layer]
+
+
+def _attend(row: RowStates, layer: int, query: torch.Tensor) -> torch.Tensor:
+    mask = None if row.weights is None else row.weights[None]
+    return F.scaled_dot_product_attention(query, row.keys[layer][None], row.values[layer][None], attn_mask=mask)
+
+
+def _padded_row(row: RowStates, layer: int, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    keys = row.keys[layer]
+    missing = length - keys.shape[1]
+    weights = row.weights if row.weights is not None else keys.new_zeros(1, 1, keys.shape[1])
+    return (
+        F.pad(keys, (0, 0, 0, missing)),
+        F.pad(row.values[layer], (0, 0, 0, missing)),
+        F.pad(weights, (0, missing), value=float("-inf")),
+    )
 
 
 class DecoderCache:
@@ -36,15 +80,17 @@ class DecoderCache:
     has its own place in the preallocated keys and values, and what lies behind it is never attended to.
     """
 
-    def __init__(self, cross: CrossStates, max_tokens: int) -> None:
+    def __init__(self, cross: CrossStates, max_tokens: int, dtype: torch.dtype) -> None:
+        """`dtype` is that of the decoder's hidden states."""
         self.cross = cross
         self.max_tokens = max_tokens
         self.num_beams = 1
         self.lengths = [0] * cross.num_rows
         """Tokens seen, one number a sequence."""
-        _, heads, _, head_width = cross.keys[0].shape
-        shape = (cross.num_rows, heads, max_tokens, head_width)
-        self.keys = [torch.zeros(shape, dtype=k.dtype, device=k.device) for k in cross.keys]
+        layers = cross.rows[0].keys
+        heads, _, head_width = layers[0].shape
+        shape = (cross.num_rows, heads, max_tokens + 1, head_width)
+        self.keys = [torch.zeros(shape, dtype=dtype, device=k.device) for k in layers]
         self.values = [torch.zeros_like(k) for k in self.keys]
 
     @property
@@ -99,8 +145,9 @@ class Step:
 def plan_step(cache: DecoderCache, num_tokens: int) -> Step:
     """Places `num_tokens` new tokens behind the sequences of a cache."""
     starts = torch.tensor(cache.lengths, device=cache.device)
-    positions = starts[:, None] + torch.arange(num_tokens, device=cache.device)
-    end = max(cache.lengths) + num_tokens
+    # The padding of a row that is almost full has nowhere to go but the last place, which no row reaches itself.
+    positions = (starts[:, None] + torch.arange(num_tokens, device=cache.device)).clamp(max=cache.max_tokens)
+    end = min(max(cache.lengths) + num_tokens, cache.max_tokens + 1)
     if len(set(cache.lengths)) == 1:
         start = cache.lengths[0]
         if num_tokens == 1 or start == 0:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from pipeline.engines.whisper.cache import CrossStates, DecoderCache, Step, plan_step
+from pipeline.engines.whisper.cache import CrossStates, DecoderCache, RowStates, Step, plan_step
 from pipeline.engines.whisper.spec import ModelSpec
 
 
@@ -20,12 +20,13 @@ class AttentionProbe:
     scores: list[torch.Tensor] = field(default_factory=list)
     """Scaled scores before the softmax, `(rows, heads of one layer, tokens, positions)` each."""
 
-    def collect(self, layer: int, query: torch.Tensor, key: torch.Tensor) -> None:
-        """Takes the scores of the wanted heads of a layer."""
+    def collect(self, layer: int, query: torch.Tensor, cross: CrossStates) -> None:
+        """Takes the scores of the wanted heads of a layer; `cross` has one row."""
         heads = [head for at, head in self.heads if at == layer]
         if heads:
             scale = query.shape[-1] ** -0.5
-            self.scores.append((query[:, heads].float() * scale) @ key[:, heads].float().transpose(-1, -2))
+            key = cross.rows[0].keys[layer][heads].float()
+            self.scores.append((query[:, heads].float() * scale) @ key.transpose(-1, -2))
 
 
 class CachedSelfAttention(nn.Module):
@@ -65,12 +66,10 @@ class CrossAttention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def project(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of encoder states, `(rows, heads, positions, head width)` each."""
-        rows, positions, width = states.shape
-        # Row by row where that costs nothing: the last bits of a row must not depend on the others.
-        projected = torch.stack([self.kv(row) for row in states]) if states.is_cpu else self.kv(states)
-        kv = projected.view(rows, positions, 2, self.num_heads, width // self.num_heads)
-        key, value = kv.permute(2, 0, 3, 1, 4).contiguous()
+        """Keys and values of encoder states `(positions, width)`, `(heads, positions, head width)` each."""
+        positions, width = states.shape
+        kv = self.kv(states).view(positions, 2, self.num_heads, width // self.num_heads)
+        key, value = kv.permute(1, 2, 0, 3).contiguous()
         return key, value
 
     def forward(
@@ -80,8 +79,8 @@ class CrossAttention(nn.Module):
         sequences, tokens, width = hidden.shape
         query = self.q(hidden).view(cross.num_rows, -1, self.num_heads, width // self.num_heads).transpose(1, 2)
         if probe is not None:
-            probe.collect(layer, query, cross.keys[layer])
-        mixed = F.scaled_dot_product_attention(query, cross.keys[layer], cross.values[layer])
+            probe.collect(layer, query, cross)
+        mixed = cross.attend(layer, query)
         attended: torch.Tensor = self.out(mixed.transpose(1, 2).reshape(sequences, tokens, width))
         return attended
 
@@ -122,12 +121,25 @@ class Decoder(nn.Module):
         self.register_buffer("positions", torch.zeros(spec.max_tokens, spec.width))
         self.layers = nn.ModuleList(DecoderLayer(spec.width, spec.num_heads) for _ in range(spec.decoder_layers))
         self.norm = nn.LayerNorm(spec.width)
+        self.projection: nn.Module | None = None
+        """Hidden states to scores; None: by the embeddings themselves."""
 
-    def cross_states(self, states: torch.Tensor) -> CrossStates:
-        """Keys and values of encoder states `(rows, positions, width)` for all layers."""
+    def cross_states(self, states: Sequence[torch.Tensor]) -> CrossStates:
+        """Keys and values of each row's encoder states, `(positions, width)` each, for all layers.
+
+        Row by row: the last bits of a row must not depend on the others.
+        """
+        return CrossStates([self.row_states(row) for row in states])
+
+    def row_states(self, states: torch.Tensor) -> RowStates:
+        """The same for one row."""
         attentions = [layer.cross for layer in self.layers if isinstance(layer, DecoderLayer)]
         pairs = [attention.project(states) for attention in attentions]
-        return CrossStates([key for key, _ in pairs], [value for _, value in pairs])
+        return RowStates(keys=[key for key, _ in pairs], values=[value for _, value in pairs])
+
+    def new_cache(self, cross: CrossStates, max_tokens: int) -> DecoderCache:
+        """An empty memory for the rows of a batch."""
+        return DecoderCache(cross, max_tokens, self.embeddings.dtype)
 
     def forward(
         self,
@@ -145,7 +157,8 @@ class Decoder(nn.Module):
             probe: Collects cross-attention.
         """
         step = plan_step(cache, tokens.shape[1])
-        hidden = F.embedding(tokens, self.embeddings) + F.embedding(step.positions, self.positions)
+        positions = step.positions.clamp(max=self.spec.max_tokens - 1)
+        hidden = F.embedding(tokens, self.embeddings) + F.embedding(positions, self.positions)
         for number, layer in enumerate(self.layers):
             hidden = layer(hidden, number, cache, step, probe)
         counts = num_tokens if num_tokens is not None else [tokens.shape[1]] * len(cache.lengths)
@@ -155,4 +168,7 @@ class Decoder(nn.Module):
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Scores of all tokens, float32, `(..., vocabulary size)`."""
+        if self.projection is not None:
+            found: torch.Tensor = self.projection(hidden)
+            return found
         return F.linear(hidden, self.embeddings).float()

@@ -11,6 +11,7 @@ import torch
 from pipeline.engines.base import EngineInfo
 from pipeline.engines.whisper.attempts import Attempts
 from pipeline.engines.whisper.cache import CrossStates
+from pipeline.engines.whisper.contexts import SegmentContexts
 from pipeline.engines.whisper.features import LogMel
 from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, settle
 from pipeline.engines.whisper.language import detect_languages
@@ -20,7 +21,7 @@ from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import WhisperSettings
 from pipeline.engines.whisper.sources import load_model
-from pipeline.engines.whisper.windows import WindowEncoder, remembered_speech
+from pipeline.engines.whisper.windows import Listener, remembered_speech
 from pipeline.errors import EngineError
 from pipeline.types import CORE_SAMPLE_RATE_HZ, Batch, DecodeHints, DecodeRequest, DecodeResult, Hypothesis, Samples
 
@@ -58,10 +59,11 @@ class WhisperEngine:
         self._model = build_model(load_model(settings.model), device, precision)
         self._log_mel = LogMel(self._model.spec.num_mel_bins, device)
         with torch.inference_mode():
-            self._windows = WindowEncoder(self._model.encoder, self._log_mel)
+            self._listener = Listener(self._model.encoder, self._model.decoder, self._log_mel)
         vocabulary = self._model.vocabulary
         rules = TokenRules(self._model.spec, vocabulary, settings.timestamps, device)
         self._attempts = Attempts(Search(self._model.decoder, vocabulary, rules), settings.gates)
+        self._contexts = SegmentContexts(settings.max_contexts)
         self._info = _describe(settings, self._model)
 
     @property
@@ -104,11 +106,12 @@ class WhisperEngine:
         return [results[index] for index in range(len(batch.requests))]
 
     def release(self, segment_keys: Collection[tuple[str, str]]) -> None:
-        """Forgets nothing, since nothing is kept: a segment's draft travels in its requests."""
+        """Forgets what was settled of these segments."""
+        self._contexts.release(segment_keys)
 
     def close(self) -> None:
         """Frees the model. No call may follow."""
-        del self._model, self._windows, self._attempts
+        del self._model, self._listener, self._attempts
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
@@ -124,7 +127,7 @@ class WhisperEngine:
         return [self._hypotheses(cross.select([i]), row, candidates[i]) for i, row in enumerate(rows)]
 
     def _interims(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
-        cross, rows = self._listen(requests, self._settings.interim_padding_ms)
+        cross, rows = self._follow(requests)
         found = self._attempts.interims(cross, [row.plan for row in rows])
         return [
             make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False)
@@ -133,15 +136,33 @@ class WhisperEngine:
 
     def _listen(self, requests: Sequence[DecodeRequest], padding_ms: int) -> tuple[CrossStates, list[_Row]]:
         """Encodes the audio of requests, finds their languages and plans their decoding."""
+        frames = [self._log_mel.frames(self._samples(request)) for request in requests]
+        cross = self._listener.listen(frames, padding_ms)
+        return cross, self._rows(cross, requests, frames)
+
+    def _follow(self, requests: Sequence[DecodeRequest]) -> tuple[CrossStates, list[_Row]]:
+        """The same for utterances under way, of which the beginning may be encoded already."""
+        settings = self._settings
+        followed = [
+            self._listener.follow(
+                self._contexts.of(r.segment_key), self._samples(r), settings.interim_padding_ms, settings.look_ahead_ms
+            )
+            for r in requests
+        ]
+        cross = CrossStates([row for row, _ in followed])
+        return cross, self._rows(cross, requests, [frames for _, frames in followed])
+
+    def _samples(self, request: DecodeRequest) -> torch.Tensor:
         # The copy is needed: torch takes no read-only arrays, and the request's audio may be a growing buffer's view.
-        audio = [torch.from_numpy(r.audio.astype(np.float32)).to(self._model.device) for r in requests]
-        frames = [self._log_mel.frames(samples) for samples in audio]
-        cross = self._model.decoder.cross_states(self._windows.encode(frames, padding_ms))
-        rows = [
+        return torch.from_numpy(request.audio.astype(np.float32)).to(self._model.device)
+
+    def _rows(
+        self, cross: CrossStates, requests: Sequence[DecodeRequest], frames: Sequence[torch.Tensor]
+    ) -> list[_Row]:
+        return [
             _Row(request=r, frames=f, language_code=language_code, plan=self._plan(r, language_code))
             for r, f, language_code in zip(requests, frames, self._language_codes(cross, requests), strict=True)
         ]
-        return cross, rows
 
     def _language_codes(self, cross: CrossStates, requests: Sequence[DecodeRequest]) -> list[str]:
         codes = [r.hints.language_code for r in requests]

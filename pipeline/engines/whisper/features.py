@@ -15,6 +15,10 @@ FFT_SAMPLES = 400
 """25 ms at 16 kHz."""
 HOP_SAMPLES = 160
 """10 ms at 16 kHz: one frame."""
+_REACH_SAMPLES = FFT_SAMPLES // 2
+_WINDOW_SAMPLES = MAX_FRAMES * HOP_SAMPLES
+_MIRRORED_FRAMES = 2
+"""Frames at the beginning that reach before it."""
 _FLOOR = 1e-10
 SILENCE_LOG10 = math.log10(_FLOOR)
 """Raw value of every bin of a frame without sound."""
@@ -64,15 +68,40 @@ class LogMel:
         Covers every frame that the samples reach, at most a window; the frames behind are all `SILENCE_LOG10`.
         `samples` is float32 at 16 kHz, shape `(num_samples,)`.
         """
-        window_samples = MAX_FRAMES * HOP_SAMPLES
-        samples = samples[:window_samples]
-        # Frame t is centred on sample t * HOP_SAMPLES and reaches half an FFT to both sides.
-        num_frames = min(MAX_FRAMES, math.ceil((len(samples) + FFT_SAMPLES // 2) / HOP_SAMPLES))
-        padded_samples = min(window_samples, max((num_frames + 2) * HOP_SAMPLES, FFT_SAMPLES))
+        samples = samples[:_WINDOW_SAMPLES]
+        num_frames = _frames_reached(len(samples))
+        padded_samples = min(_WINDOW_SAMPLES, max((num_frames + 2) * HOP_SAMPLES, FFT_SAMPLES))
         padded = torch.nn.functional.pad(samples, (0, padded_samples - len(samples)))
-        spectrum = torch.stft(padded, FFT_SAMPLES, HOP_SAMPLES, window=self._taper, return_complex=True)
-        power = spectrum[:, :num_frames].abs().square()
-        return (self._filters @ power).clamp(min=_FLOOR).log10()
+        return self._raw(padded, centred=True)[:, :num_frames]
+
+    def extend(self, frames: torch.Tensor, num_samples: int, samples: torch.Tensor) -> torch.Tensor:
+        """The frames of audio that has grown; only those that the new samples reach are computed.
+
+        Args:
+            frames: Of the first `num_samples`.
+            num_samples: How many there were.
+            samples: All samples up to now.
+        """
+        samples = samples[:_WINDOW_SAMPLES]
+        num_kept = min(frames.shape[1], (min(num_samples, len(samples)) - _REACH_SAMPLES) // HOP_SAMPLES + 1)
+        num_frames = _frames_reached(len(samples))
+        if num_kept < _MIRRORED_FRAMES or num_frames == MAX_FRAMES:
+            return self.frames(samples)  # the edges of the window are mirrored, not silent
+        start = num_kept * HOP_SAMPLES - _REACH_SAMPLES
+        needed = (num_frames - 1) * HOP_SAMPLES + _REACH_SAMPLES
+        piece = torch.nn.functional.pad(samples[start:], (0, needed - len(samples)))
+        return torch.cat((frames[:, :num_kept], self._raw(piece, centred=False)), dim=1)
+
+    def _raw(self, samples: torch.Tensor, *, centred: bool) -> torch.Tensor:
+        spectrum = torch.stft(
+            samples, FFT_SAMPLES, HOP_SAMPLES, window=self._taper, center=centred, return_complex=True
+        )
+        return (self._filters @ spectrum.abs().square()).clamp(min=_FLOOR).log10()
+
+
+def _frames_reached(num_samples: int) -> int:
+    """Frame t is centred on sample t * HOP_SAMPLES and reaches half an FFT to both sides."""
+    return min(MAX_FRAMES, math.ceil((num_samples + _REACH_SAMPLES) / HOP_SAMPLES))
 
 
 def window(frames: torch.Tensor, num_frames: int) -> torch.Tensor:

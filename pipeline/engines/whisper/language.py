@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import torch
 
-from pipeline.engines.whisper.cache import CrossStates, DecoderCache
+from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.decoder import Decoder
 from pipeline.engines.whisper.vocabulary import Vocabulary
 
@@ -20,7 +20,7 @@ def detect_languages(
         cross: The rows' audio.
         allowed: The codes to choose from, one collection a row; empty means all.
     """
-    cache = DecoderCache(cross, max_tokens=1)
+    cache = decoder.new_cache(cross, max_tokens=1)
     starts = torch.full((cross.num_rows, 1), vocabulary.start, device=cache.device)
     logits = decoder.logits(decoder.forward(starts, cache)[:, 0])
     codes = []

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from pipeline.engines.whisper.decoder import Decoder
+from pipeline.engines.whisper.decoder import Decoder, DecoderLayer
 from pipeline.engines.whisper.encoder import Encoder
+from pipeline.engines.whisper.quantization import Int8Linear, has_fast_bfloat16, quantize_linears, supports_int8
 from pipeline.engines.whisper.sources import LoadedModel
 from pipeline.engines.whisper.spec import ModelSpec
 from pipeline.engines.whisper.vocabulary import Vocabulary
@@ -41,15 +42,20 @@ def choose_device(device: str) -> torch.device:
 
 
 def choose_precision(precision: str, device: torch.device) -> str:
-    """The precision a setting means: "auto" is float32 on a CPU and float16 on CUDA.
+    """The precision a setting means: "auto" is int8 on a CPU that has it, and float16 on CUDA.
 
     Raises:
-        EngineError: float16 is asked for on a CPU, which has no kernels for all of it.
+        EngineError: The device has no kernels for the precision asked for.
     """
+    on_cpu = device.type == "cpu"
     if precision == "auto":
-        return "float16" if device.type == "cuda" else "float32"
-    if precision == "float16" and device.type == "cpu":
-        raise EngineError("precision 'float16' needs CUDA; use 'bfloat16' or 'float32' on a CPU")
+        if not on_cpu:
+            return "float16"
+        return "int8" if supports_int8() else "float32"
+    if precision == "float16" and on_cpu:
+        raise EngineError("precision 'float16' needs CUDA; use 'int8', 'bfloat16' or 'float32' on a CPU")
+    if precision == "int8" and not (on_cpu and supports_int8()):
+        raise EngineError("precision 'int8' needs an x86 CPU; use 'float16' on CUDA, else 'float32'")
     return precision
 
 
@@ -63,7 +69,8 @@ def build_model(loaded: LoadedModel, device: torch.device, precision: str) -> Wh
     with torch.device("meta"):
         parts = torch.nn.ModuleDict({"encoder": Encoder(spec), "decoder": Decoder(spec)})
     parts.eval().requires_grad_(False)
-    state = {name: value.to(device, _DTYPES[precision]) for name, value in loaded.state.items()}
+    dtype = torch.float32 if precision == "int8" else _DTYPES[precision]
+    state = {name: value.to(device, dtype) for name, value in loaded.state.items()}
     try:
         parts.load_state_dict(state, assign=True)
     except RuntimeError as error:
@@ -73,6 +80,8 @@ def build_model(loaded: LoadedModel, device: torch.device, precision: str) -> Wh
     encoder, decoder = parts["encoder"], parts["decoder"]
     assert isinstance(encoder, Encoder)
     assert isinstance(decoder, Decoder)
+    if precision == "int8":
+        _quantize(encoder, decoder)
     return WhisperModel(
         spec=spec,
         vocabulary=loaded.vocabulary,
@@ -81,3 +90,16 @@ def build_model(loaded: LoadedModel, device: torch.device, precision: str) -> Wh
         device=device,
         precision=precision,
     )
+
+
+def _quantize(encoder: Encoder, decoder: Decoder) -> None:
+    """Turns a float32 model into an int8 one; where the CPU has bfloat16 in hardware, the encoder gets that."""
+    if has_fast_bfloat16():
+        encoder.to(torch.bfloat16)
+        for layer in decoder.layers:
+            assert isinstance(layer, DecoderLayer)
+            layer.cross.kv.to(torch.bfloat16)
+    else:
+        quantize_linears(encoder)
+    quantize_linears(decoder)
+    decoder.projection = Int8Linear(decoder.embeddings, None)

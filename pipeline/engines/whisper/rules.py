@@ -25,8 +25,8 @@ class TokenRules:
         always[vocabulary.end_of_text] = False
         first = always.clone()
         first[list(spec.begin_suppressed_ids)] = True
-        self._always = always.to(device)
-        self._first = first.to(device)
+        self._always = always.nonzero().squeeze(1).to(device)
+        self._first = first.nonzero().squeeze(1).to(device)
 
     def apply(self, logits: torch.Tensor, written: Sequence[Sequence[int]]) -> torch.Tensor:
         """Changes `logits` in place and returns it.
@@ -35,8 +35,10 @@ class TokenRules:
             logits: `(sequences, vocabulary size)`.
             written: The tokens of each sequence behind the prompt.
         """
-        is_first = torch.tensor([not tokens for tokens in written], device=logits.device)
-        logits.masked_fill_(torch.where(is_first[:, None], self._first, self._always), _FORBIDDEN)
+        logits.index_fill_(1, self._always, _FORBIDDEN)
+        for row, tokens in zip(logits, written, strict=True):
+            if not tokens:
+                row.index_fill_(0, self._first, _FORBIDDEN)
         if self._timestamps:
             for row, tokens in zip(logits, written, strict=True):
                 self._apply_timestamps(row, tokens)

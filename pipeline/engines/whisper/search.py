@@ -4,13 +4,14 @@ A row that ends leaves the batch, so that the others do not pay for it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from pipeline.engines.whisper.cache import CrossStates, DecoderCache
 from pipeline.engines.whisper.decoder import Decoder
+from pipeline.engines.whisper.drafts import Draft
 from pipeline.engines.whisper.gates import is_looping
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.vocabulary import Vocabulary
@@ -66,6 +67,10 @@ class _Live:
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     ended: bool = False
+    draft: Draft = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draft = Draft(self.plan.draft)
 
 
 class Search:
@@ -82,16 +87,16 @@ class Search:
         `cross` has one row a plan. Outcomes do not depend on what else is in the batch.
         """
         rows = [_Live(i, plan, _generator(plan, temperature)) for i, plan in enumerate(plans)]
-        cache = DecoderCache(cross, max(_max_tokens(plan) for plan in plans))
-        self._prefill(cache, rows, temperature)
-        live = _drop_ended(cache, rows)
+        cache = self.decoder.new_cache(cross, max(_max_tokens(plan) for plan in plans))
+        drafts = _proposals(rows, temperature)
+        per_row, no_speech = self.prefill(cache, plans, drafts)
+        for row, prob in zip(rows, no_speech, strict=True):
+            row.no_speech_prob = prob
+        live = self._accept(cache, rows, drafts, per_row, temperature)
         while live:
-            tokens = torch.tensor([[row.tokens[-1]] for row in live], device=cache.device)
-            hidden = self.decoder.forward(tokens, cache)
-            logits = self.rules.apply(self.decoder.logits(hidden[:, -1]), [row.tokens for row in live])
-            for row, (token, log_prob) in zip(live, _choose(logits, live, temperature), strict=True):
-                self._append(row, token, log_prob)
-            live = _drop_ended(cache, live)
+            drafts = _proposals(live, temperature)
+            per_row = self._run(cache, [[row.tokens[-1]] for row in live], drafts)[0]
+            live = self._accept(cache, live, drafts, per_row, temperature)
         return [_outcome(row, self.vocabulary.end_of_text) for row in rows]
 
     def prefill(
@@ -103,37 +108,73 @@ class Search:
             For each row the logits behind its prompt and behind each draft token, `(1 + draft, vocabulary)`, and
             its no-speech probability.
         """
-        sequences = [[*plan.prompt, *draft] for plan, draft in zip(plans, drafts, strict=True)]
+        per_row, firsts = self._run(cache, [plan.prompt for plan in plans], drafts, with_first=True)
+        return per_row, self._no_speech_probs(firsts)
+
+    def _run(
+        self,
+        cache: DecoderCache,
+        heads: Sequence[Sequence[int]],
+        drafts: Sequence[Sequence[int]],
+        *,
+        with_first: bool = False,
+    ) -> tuple[list[torch.Tensor], torch.Tensor]:
+        """Feeds each row's head and draft.
+
+        Returns:
+            For each row the logits behind its head and behind each draft token; and, if asked for, those behind the
+            very first token of each row.
+        """
+        sequences = [[*head, *draft] for head, draft in zip(heads, drafts, strict=True)]
         longest = max(map(len, sequences))
         padded = [tokens + [self.vocabulary.end_of_text] * (longest - len(tokens)) for tokens in sequences]
         hidden = self.decoder.forward(
             torch.tensor(padded, device=cache.device), cache, num_tokens=[len(tokens) for tokens in sequences]
         )
-        spans = [row[len(p.prompt) - 1 : len(s)] for row, p, s in zip(hidden, plans, sequences, strict=True)]
-        logits = self.decoder.logits(torch.cat([hidden[:, 0], *spans]))
-        firsts, *per_row = torch.split(logits, [len(plans), *(len(span) for span in spans)])
-        return per_row, self._no_speech_probs(firsts)
+        spans = [row[len(h) - 1 : len(s)] for row, h, s in zip(hidden, heads, sequences, strict=True)]
+        firsts = hidden[:, 0] if with_first else hidden[:0, 0]
+        logits = self.decoder.logits(torch.cat([firsts, *spans]))
+        first_logits, *per_row = torch.split(logits, [len(firsts), *(len(span) for span in spans)])
+        return per_row, first_logits
 
     def _no_speech_probs(self, logits: torch.Tensor) -> list[float]:
         if self.vocabulary.no_speech is None:
             return [0.0] * len(logits)
-        probs: list[float] = logits.softmax(-1)[:, self.vocabulary.no_speech].tolist()
+        log_probs = logits[:, self.vocabulary.no_speech] - logits.logsumexp(-1)
+        probs: list[float] = log_probs.exp().tolist()
         return probs
 
-    def _prefill(self, cache: DecoderCache, rows: Sequence[_Live], temperature: float) -> None:
-        drafts = [row.plan.draft[: row.plan.max_new_tokens - 1] if temperature == 0 else () for row in rows]
-        per_row, no_speech = self.prefill(cache, [row.plan for row in rows], drafts)
-        for row, logits, draft, prob in zip(rows, per_row, drafts, no_speech, strict=True):
-            row.no_speech_prob = prob
-            logits = self.rules.apply(logits, [draft[:n] for n in range(len(draft) + 1)])
-            chosen = _choose(logits, [row] * len(logits), temperature)
-            for number, (token, log_prob) in enumerate(chosen):
-                self._append(row, token, log_prob)
-                # What follows a draft token is only known if the search would have chosen that token too.
-                if row.ended or number == len(draft) or token != draft[number]:
-                    break
-            # What was stored of refused draft tokens is overwritten by the tokens that replace them.
-            cache.lengths[row.index] = len(row.plan.prompt) + len(row.tokens) - 1
+    def _accept(
+        self,
+        cache: DecoderCache,
+        rows: Sequence[_Live],
+        drafts: Sequence[Sequence[int]],
+        per_row: Sequence[torch.Tensor],
+        temperature: float,
+    ) -> list[_Live]:
+        """Appends what the search chooses, along each draft for as long as it agrees; returns the rows that go on."""
+        written = [[*row.tokens, *draft[:n]] for row, draft in _zip(rows, drafts) for n in range(len(draft) + 1)]
+        logits = self.rules.apply(torch.cat(list(per_row)), written)
+        owners = [row for row, draft in _zip(rows, drafts) for _ in range(len(draft) + 1)]
+        chosen = iter(_choose(logits, owners, temperature))
+        for row, draft in _zip(rows, drafts):
+            self._follow(row, draft, [next(chosen) for _ in range(len(draft) + 1)])
+        kept = [i for i, row in enumerate(rows) if not row.ended]
+        # What was stored of refused draft tokens is overwritten by the tokens that replace them.
+        cache.lengths = [len(row.plan.prompt) + len(row.tokens) - 1 for row in rows]
+        if kept and len(kept) < len(rows):
+            cache.select(kept, kept)
+        return [rows[i] for i in kept]
+
+    def _follow(self, row: _Live, draft: Sequence[int], chosen: Sequence[tuple[int, float]]) -> None:
+        num_accepted = 0
+        for number, (token, log_prob) in enumerate(chosen):
+            self._append(row, token, log_prob)
+            # What follows a draft token is only known if the search would have chosen that token too.
+            if row.ended or number == len(draft) or token != draft[number]:
+                break
+            num_accepted += 1
+        row.draft.accept(num_accepted)
 
     def _append(self, row: _Live, token: int, log_prob: float) -> None:
         row.tokens.append(token)
@@ -141,6 +182,16 @@ class Search:
         row.ended = (
             token == self.vocabulary.end_of_text or len(row.tokens) >= row.plan.max_new_tokens or is_looping(row.tokens)
         )
+
+
+def _zip(rows: Sequence[_Live], drafts: Sequence[Sequence[int]]) -> Iterator[tuple[_Live, Sequence[int]]]:
+    return zip(rows, drafts, strict=True)
+
+
+def _proposals(rows: Sequence[_Live], temperature: float) -> list[Sequence[int]]:
+    if temperature > 0:
+        return [()] * len(rows)
+    return [row.draft.proposal(row.tokens, row.plan.max_new_tokens - len(row.tokens) - 1) for row in rows]
 
 
 def _max_tokens(plan: RowPlan) -> int:
@@ -168,13 +219,6 @@ def _choose(logits: torch.Tensor, rows: Sequence[_Live], temperature: float) -> 
 def _gumbel(generator: torch.Generator | None, size: int) -> torch.Tensor:
     uniform = torch.rand(size, generator=generator).clamp(min=torch.finfo(torch.float32).tiny)
     return -(-uniform.log()).clamp(min=torch.finfo(torch.float32).tiny).log()
-
-
-def _drop_ended(cache: DecoderCache, rows: Sequence[_Live]) -> list[_Live]:
-    kept = [i for i, row in enumerate(rows) if not row.ended]
-    if kept and len(kept) < len(rows):
-        cache.select(kept, kept)
-    return [rows[i] for i in kept]
 
 
 def _outcome(row: _Live, end_of_text: int) -> RowOutcome:

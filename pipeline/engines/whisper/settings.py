@@ -6,7 +6,7 @@ from pipeline.engines.whisper.gates import GateThresholds
 from pipeline.errors import InvalidConfigError
 
 DEVICES = ("auto", "cpu", "cuda")
-PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
 _MAX_BEAMS = 16
 _MAX_THREADS = 256
 WHOLE_WINDOW_MS = 30_000
@@ -32,7 +32,8 @@ class WhisperSettings:
     device: str = "auto"
     """"cpu", "cuda" or "auto": CUDA where there is a device."""
     precision: str = "auto"
-    """"float32", "bfloat16", "float16" (CUDA only) or "auto": float32 on a CPU, float16 on CUDA."""
+    """"float32", "bfloat16", "float16" (CUDA only), "int8" (x86 CPU only) or "auto": int8 on a CPU that has it, float16
+    on CUDA."""
     beam_size: int = 1
     """Beams of a final; 1 is greedy. Interims are always greedy."""
     max_alternatives: int = 5
@@ -43,6 +44,11 @@ class WhisperSettings:
     """Silence encoded behind the audio of an interim, before the remembered silence follows."""
     final_padding_ms: int = 4_000
     """The same for finals. 4 s halve their cost at the word error rate of the stock window (`WHOLE_WINDOW_MS`)."""
+    look_ahead_ms: int = 2_000
+    """Interims do not encode audio again that lies this far back. More is dearer and closer to the final; from
+    `WHOLE_WINDOW_MS` on everything is encoded each time."""
+    max_contexts: int = 512
+    """Utterances under way of which encoded audio is kept, of all calls together."""
     num_threads: int | None = None
     """Threads of a CPU operation in the whole process; None leaves torch's own choice."""
     gates: GateThresholds = field(default_factory=GateThresholds)
@@ -55,5 +61,7 @@ class WhisperSettings:
         _require_range("max_alternatives", self.max_alternatives, 1, _MAX_BEAMS)
         _require_range("interim_padding_ms", self.interim_padding_ms, 0, WHOLE_WINDOW_MS)
         _require_range("final_padding_ms", self.final_padding_ms, 0, WHOLE_WINDOW_MS)
+        _require_range("look_ahead_ms", self.look_ahead_ms, 500, WHOLE_WINDOW_MS)
+        _require_range("max_contexts", self.max_contexts, 1, 100_000)
         if self.num_threads is not None:
             _require_range("num_threads", self.num_threads, 1, _MAX_THREADS)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pipeline.engines.whisper.cache import CrossStates, DecoderCache
+from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.decoder import AttentionProbe, Decoder
 from pipeline.engines.whisper.gates import confidence
 from pipeline.engines.whisper.words import WordSpan
@@ -56,7 +56,7 @@ def align(
     """
     sequence = [*prompt, *tokens]
     probe = AttentionProbe(decoder.spec.alignment_heads)
-    cache = DecoderCache(cross, len(sequence))
+    cache = decoder.new_cache(cross, len(sequence))
     hidden = decoder.forward(torch.tensor([sequence], device=cache.device), cache, probe=probe)[0]
     logits = decoder.logits(hidden[len(prompt) - 1 : -1])
     chosen = torch.tensor(tokens, device=cache.device)

@@ -1,0 +1,101 @@
+"""Linear layers in int8 for CPUs, exact in the sense that counts here: a row never depends on its batch mates.
+
+Weights have one scale an output channel, activations one scale a row, found when the row is there (dynamic). The
+products are summed as integers, so every kernel gives the same sum whatever else it works on at the time: which kernel
+runs is a question of speed alone. FBGEMM is quickest for a few rows, oneDNN for many where the CPU has VNNI.
+
+Called through torch.ops, the kernels under torchao's quantizer for x86, since `torch.ao.quantization` is deprecated and
+its `quantize_dynamic` knows only one scale for a whole batch.
+"""
+
+import warnings
+
+import torch
+from torch import nn
+
+_WEIGHT_LEVELS = 127
+_FEW_ROWS = 8
+"""Up to here FBGEMM wins."""
+_MAX_TWICE_PACKED_WEIGHTS = 4_000_000
+"""Larger weights are packed for one kernel only."""
+_NO_LEVEL = 1e-20
+"""Smallest scale; rows of zeros stay zeros."""
+
+
+def has_fast_int8_sums() -> bool:
+    """Whether the CPU sums products of 8 bits in 32 bits (VNNI); without it sums of 16 bits would overflow."""
+    return bool(torch.cpu._is_vnni_supported())
+
+
+def has_fast_bfloat16() -> bool:
+    """Whether the CPU multiplies bfloat16 matrices in hardware (AMX), several times as fast as float32."""
+    return bool(torch.cpu._is_amx_tile_supported())
+
+
+def supports_int8() -> bool:
+    """Whether this torch has the kernels: builds for x86 do."""
+    return "fbgemm" in torch.backends.quantized.supported_engines
+
+
+class Int8Linear(nn.Module):
+    """`y = x Wᵀ + b`, float32 in and out, int8 inside."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        """`weight` is `(outputs, inputs)`, `bias` `(outputs,)`, both float32 on the CPU."""
+        super().__init__()
+        self.out_features, self.in_features = weight.shape
+        self.bias = bias
+        scales = (weight.abs().amax(1) / _WEIGHT_LEVELS).clamp(min=_NO_LEVEL)
+        levels = (weight / scales[:, None]).round().to(torch.int8)
+        has_sums = has_fast_int8_sums()
+        # Without VNNI two products are added in 16 bits: 127 * 63 * 2 is the most that fits with an offset of 64.
+        self._levels = 127 if has_sums else 63
+        self._offset = self._levels + 1
+        is_large = levels.numel() > _MAX_TWICE_PACKED_WEIGHTS
+        self._scales = scales
+        self._no_offsets = torch.zeros(self.out_features, dtype=torch.int32)
+        self._many = torch.ops.onednn.qlinear_prepack(levels, None) if has_sums else None
+        self._few = None if has_sums and is_large else _pack_few(levels, scales)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """`(..., inputs)` to `(..., outputs)`."""
+        flat = hidden.reshape(-1, self.in_features)
+        scale = (flat.abs().amax(1, keepdim=True) / self._levels).clamp_(min=_NO_LEVEL)
+        summed = self._sums((flat / scale).round_())
+        scaled = summed.mul_(scale) if self.bias is None else torch.addcmul(self.bias, summed, scale)
+        return scaled.view(*hidden.shape[:-1], self.out_features)
+
+    def _sums(self, levels: torch.Tensor) -> torch.Tensor:
+        """Sums of products with the weights' scales, not yet with those of the rows."""
+        few = self._few is not None and (len(levels) <= _FEW_ROWS or self._many is None)
+        if few:
+            # The levels are whole numbers already: the kernel's own rounding changes nothing.
+            found: torch.Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+                levels, 1.0, self._offset, self._few
+            )
+            return found
+        found = torch.ops.onednn.qlinear_pointwise(
+            levels.to(torch.int8), 1.0, 0, self._many, self._scales, self._no_offsets, None,
+            1.0, 0, torch.float32, "none", [], "",
+        )  # fmt: skip
+        return found
+
+
+def _pack_few(levels: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    with warnings.catch_warnings():
+        # FBGEMM takes its weights as a quantized tensor, a kind that torch 2.13 announces to remove some day.
+        warnings.simplefilter("ignore", UserWarning)
+        offsets = torch.zeros(len(scales), dtype=torch.long)
+        quantized = torch._make_per_channel_quantized_tensor(levels, scales.double(), offsets, 0)
+        packed: torch.Tensor = torch.ops.quantized.linear_prepack(quantized, None)
+    return packed
+
+
+def quantize_linears(module: nn.Module) -> None:
+    """Replaces every float32 linear layer inside a module; their float weights are let go."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.Linear) and child.weight.dtype == torch.float32:
+            bias = None if child.bias is None else child.bias.detach().float()
+            setattr(module, name, Int8Linear(child.weight.detach().float(), bias))
+        else:
+            quantize_linears(child)

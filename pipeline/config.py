@@ -45,6 +45,8 @@ class EndpointingConfig:
     """Silence of this long ends it."""
     pre_roll_ms: int = 300
     """Audio kept from before the onset; VADs fire late."""
+    post_roll_ms: int = 300
+    """Silence kept behind the last voiced frame. When it is heard, the final is decoded before the hangover ends."""
     max_segment_ms: int = 25_000
     """A longer segment is cut. Below Whisper's window of 30 s."""
     cut_search_ms: int = 2_000
@@ -57,6 +59,7 @@ class EndpointingConfig:
         _require_range("endpointing.onset_ms", self.onset_ms, FRAME_MS, 1_000)
         _require_range("endpointing.hangover_ms", self.hangover_ms, 100, 5_000)
         _require_range("endpointing.pre_roll_ms", self.pre_roll_ms, 200, 500)
+        _require_range("endpointing.post_roll_ms", self.post_roll_ms, 100, 1_000)
         _require_range("endpointing.max_segment_ms", self.max_segment_ms, 5_000, 28_000)
         _require_range("endpointing.cut_search_ms", self.cut_search_ms, 500, 4_000)
         _require_range("endpointing.sensitivity", self.sensitivity, 0.0, 1.0)

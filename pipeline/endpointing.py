@@ -101,6 +101,11 @@ class Endpointer:
         """One past the newest voiced frame."""
         return self._voiced_end_frame
 
+    @property
+    def silent_frames(self) -> int:
+        """Frames since the newest voiced one."""
+        return self._frame - self._voiced_end_frame
+
     def advance(self, score: float) -> SpeechBegan | SpeechEnded | None:
         """Takes the score of the next frame."""
         before = self.state

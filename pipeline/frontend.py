@@ -38,7 +38,16 @@ class SpeechStopped:
     sample: int
 
 
-FrontEndEvent = SpeechStarted | SpeechStopped | SpeechSegment
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechPaused:
+    """Nobody has spoken for as long as is kept behind an utterance: if speech has ended, this is all of it."""
+
+    heard: OpenSegment
+    speech_end_sample: int
+    """Call clock at 16 kHz."""
+
+
+FrontEndEvent = SpeechStarted | SpeechPaused | SpeechStopped | SpeechSegment
 
 
 class ChannelFrontEnd:
@@ -53,6 +62,7 @@ class ChannelFrontEnd:
         self._vad = create_vad(config.vad)
         self._endpointer = Endpointer(config.endpointing)
         self._line = LineLevel()
+        self._post_roll_frames = config.endpointing.post_roll_ms // FRAME_MS
         self._segmenter = Segmenter(channel_tag, config.endpointing, self._start_sample)
 
     @property
@@ -81,6 +91,8 @@ class ChannelFrontEnd:
         change = self._endpointer.advance(score)
         self._segmenter.append(heard)
         events = self._apply(change, EndReason.SILENCE)
+        if self._pauses():
+            events += self._pause()
         if self._segmenter.is_at_limit:
             events.append(self._segmenter.split(self._endpointer.speech_end_frame, EndReason.MAX_LENGTH))
         return events
@@ -136,6 +148,14 @@ class ChannelFrontEnd:
         if self._gate is not None:
             self._gate.rest(original)
         self._vad.rest(original)
+
+    def _pauses(self) -> bool:
+        in_hangover = self._endpointer.state is EndpointState.HANGOVER
+        return in_hangover and self._endpointer.silent_frames == self._post_roll_frames
+
+    def _pause(self) -> list[FrontEndEvent]:
+        heard = self._segmenter.closed_at(self._endpointer.speech_end_frame)
+        return [] if heard is None else [SpeechPaused(heard=heard, speech_end_sample=self.speech_end_sample)]
 
     def _apply(self, change: SpeechBegan | SpeechEnded | None, reason: EndReason) -> list[FrontEndEvent]:
         if isinstance(change, SpeechBegan):

@@ -4,15 +4,13 @@ Audio is written once into one growing buffer per segment; requests get read-onl
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pipeline.config import EndpointingConfig
 from pipeline.types import FRAME_MS, FRAME_SAMPLES, EndReason, Samples, SpeechSegment
 
-_POST_ROLL_MS = 500
-"""Silence kept behind the last voiced frame; more would only cost decoding."""
 _CUT_SMOOTHING_FRAMES = 5
 """Energies are averaged over this many frames, so that a cut falls into a pause and not into a plosive."""
 
@@ -25,7 +23,7 @@ class OpenSegment:
     channel_tag: int
     start_sample: int
     """Call clock at 16 kHz."""
-    samples: Samples
+    samples: Samples = field(repr=False, compare=False)
 
 
 class _Recording:
@@ -69,6 +67,7 @@ class Segmenter:
         self._max_frames = config.max_segment_ms // FRAME_MS
         self._cut_search_start_frames = self._max_frames - config.cut_search_ms // FRAME_MS
         self._pre_roll_frames = config.pre_roll_ms // FRAME_MS
+        self._post_roll_frames = config.post_roll_ms // FRAME_MS
         self._recent: deque[Samples] = deque(maxlen=self._pre_roll_frames + config.onset_ms // FRAME_MS)
         self._frame = 0
         self._num_segments = 0
@@ -86,12 +85,8 @@ class Segmenter:
         """The segment under way, as far as it will surely not be cut shorter."""
         if (recording := self._recording) is None:
             return None
-        return OpenSegment(
-            segment_id=recording.segment_id,
-            channel_tag=self._channel_tag,
-            start_sample=self._sample_at(recording.start_frame),
-            samples=recording.audio(recording.cut_frames or min(recording.num_frames, self._cut_search_start_frames)),
-        )
+        surely_kept = recording.cut_frames or min(recording.num_frames, self._cut_search_start_frames)
+        return self._open_segment(recording, surely_kept)
 
     def append(self, frame: Samples) -> None:
         """Takes the next 10 ms at 16 kHz."""
@@ -118,12 +113,19 @@ class Segmenter:
     def close(self, speech_end_frame: int, reason: EndReason) -> SpeechSegment:
         """Ends the open segment. Audio behind the post-roll is kept as pre-roll of the next."""
         recording = self._open_recording()
-        keep = speech_end_frame + _POST_ROLL_MS // FRAME_MS - recording.start_frame
-        num_frames = min(recording.num_frames, max(1, keep))
+        num_frames = self._closed_frames(recording, speech_end_frame)
         rest = self._frames_behind(recording, num_frames)
         self._recording = None
         self._recent.extend(rest)
         return self._segment(recording, num_frames, speech_end_frame, reason)
+
+    def closed_at(self, speech_end_frame: int) -> OpenSegment | None:
+        """What the open segment would hold if its speech had ended here; None while it may yet be cut elsewhere."""
+        recording = self._open_recording()
+        num_frames = self._closed_frames(recording, speech_end_frame)
+        if recording.num_frames > self._cut_search_start_frames:
+            return None
+        return self._open_segment(recording, num_frames)
 
     def split(self, speech_end_frame: int, reason: EndReason) -> SpeechSegment:
         """Ends the open segment while speech goes on: at its quietest point if it is too long, else here."""
@@ -137,6 +139,18 @@ class Segmenter:
     def is_at_limit(self) -> bool:
         """Whether the open segment has to be split now."""
         return self._recording is not None and self._recording.num_frames >= self._max_frames
+
+    def _closed_frames(self, recording: _Recording, speech_end_frame: int) -> int:
+        keep = speech_end_frame + self._post_roll_frames - recording.start_frame
+        return min(recording.num_frames, max(1, keep))
+
+    def _open_segment(self, recording: _Recording, num_frames: int) -> OpenSegment:
+        return OpenSegment(
+            segment_id=recording.segment_id,
+            channel_tag=self._channel_tag,
+            start_sample=self._sample_at(recording.start_frame),
+            samples=recording.audio(num_frames),
+        )
 
     def _start_recording(self, frames: list[Samples]) -> None:
         self._num_segments += 1

@@ -6,11 +6,13 @@ Rules:
 3. At most one interim is in flight; a newer revision cancels the older. An answer that comes all the same is
    still shown if nothing newer was: under load, dropping it would leave the caller with nothing.
 4. An interim never takes back what was declared stable; one that would is shown from there on.
+5. A final may be asked for early, when a pause may turn out to be the end. If it does, the answer is the final, since
+   it has heard the same audio; if speech goes on, it was one more interim.
 """
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pipeline.config import SessionConfig
 from pipeline.events import NoticeCode, RecognitionResult, SessionNotice
@@ -20,6 +22,15 @@ from pipeline.stabilization import Stabilizer
 from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, Samples, SpeechSegment
 
 SequencerEffect = DecodeRequest | CancelDecode | RecognitionResult | SessionNotice
+
+
+@dataclass(slots=True)
+class _EarlyFinal:
+    """A final asked for before it was sure that speech had ended."""
+
+    revision: int
+    num_samples: int
+    result: DecodeResult | None = None
 
 
 class _Segment:
@@ -35,6 +46,7 @@ class _Segment:
         """Revision to number of samples and end of speech."""
         self.draft: tuple[int, ...] = ()
         self.in_flight: str | None = None
+        self.early: _EarlyFinal | None = None
         self.closed: SpeechSegment | None = None
         self.final: DecodeResult | None = None
         self.waiting_interim: RecognitionResult | None = None
@@ -72,11 +84,25 @@ class ResultSequencer:
         segment.in_flight = request.request_id
         yield request
 
-    def request_final(self, closed: SpeechSegment) -> Iterator[SequencerEffect]:
-        """Asks for the final words of a closed segment."""
-        segment = self._find(closed.segment_id, closed.start_sample)
+    def request_early_final(self, heard: OpenSegment, speech_end_sample: int) -> Iterator[SequencerEffect]:
+        """Asks for the final words of a segment that may be over."""
+        segment = self._find(heard.segment_id, heard.start_sample)
         yield from self._cancel(segment)
+        request = self._request(segment, heard.samples, speech_end_sample, is_final=True)
+        segment.in_flight = request.request_id
+        segment.early = _EarlyFinal(segment.revision, len(heard.samples))
+        yield request
+
+    def request_final(self, closed: SpeechSegment) -> Iterator[SequencerEffect]:
+        """Asks for the final words of a closed segment, if that has not been done already."""
+        segment = self._find(closed.segment_id, closed.start_sample)
         segment.closed = closed
+        early = segment.early
+        if early is not None and early.revision == segment.revision and early.num_samples == len(closed.samples):
+            segment.final = early.result
+            yield from self._release_finals()
+            return
+        yield from self._cancel(segment)
         yield self._request(segment, closed.samples, closed.speech_end_sample, is_final=True)
 
     def receive(self, result: DecodeResult) -> Iterator[SequencerEffect]:
@@ -89,7 +115,10 @@ class ResultSequencer:
         if segment.closed is not None and revision == segment.revision:
             segment.final = result
             yield from self._release_finals()
-        elif revision > segment.shown_revision and result.error is None:
+            return
+        if segment.early is not None and segment.early.revision == revision:
+            segment.early.result = result
+        if revision > segment.shown_revision and result.error is None:
             yield from self._show_interim(segment, revision, result)
 
     def _find(self, segment_id: str, start_sample: int) -> _Segment:
@@ -125,6 +154,8 @@ class ResultSequencer:
         if not result.alternatives:
             return
         segment.draft = result.alternatives[0].tokens
+        if not self._config.interim.enabled:
+            return  # a final that was asked for too early
         interim = self._interim(segment, revision, result)
         if interim is None:
             return

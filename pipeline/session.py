@@ -29,7 +29,7 @@ from pipeline.events import (
     SessionNotice,
     SpeechActivity,
 )
-from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechStarted, SpeechStopped
+from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
 from pipeline.sequencing import ResultSequencer
 from pipeline.types import FRAME_SAMPLES, SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, Samples
 
@@ -78,6 +78,8 @@ class _Channel:
             if isinstance(event, SpeechStarted):
                 self._interim_due_sample = event.sample + self._config.interim.first_after_ms * SAMPLES_PER_MS
                 yield from self._activity(ActivityKind.BEGIN, event.sample)
+            elif isinstance(event, SpeechPaused):
+                yield from self.results.request_early_final(event.heard, event.speech_end_sample)
             elif isinstance(event, SpeechStopped):
                 yield from self._activity(ActivityKind.END, event.sample)
             else:

@@ -159,7 +159,7 @@ class Hypothesis:
     tokens: tuple[int, ...] = field(default=(), repr=False)
     """Text token ids; the draft of the segment's next request."""
     certainties: tuple[float, ...] = field(default=(), repr=False)
-    """Of interims, one a word of `transcript.split()`: the lowest probability of its tokens, 0 to 1. Empty where
+    """One a word of `transcript.split()`: the lowest probability of its tokens, 0 to 1. Empty where
     words are not apart from each other by spaces."""
 
 

@@ -11,8 +11,8 @@ import torch
 from pipeline.benchmarks.checkpoints import ctranslate2_folder, transformers_model
 from pipeline.benchmarks.running import Hearing
 from pipeline.benchmarks.variants import Setup
+from pipeline.engines.whisper.silence import remembered_speech
 from pipeline.engines.whisper.sources import load_model
-from pipeline.engines.whisper.windows import remembered_speech
 from pipeline.types import CORE_SAMPLE_RATE_HZ, Samples
 
 _LANGUAGE = "en"

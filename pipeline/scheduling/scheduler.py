@@ -63,10 +63,10 @@ class Scheduler:
             for q in self._queued.values()
             if not q.request.is_final and q.request.channel_key == request.channel_key
         ]
-        for old in displaced:
-            del self._queued[old.request_id]
+        # An interim takes the place of the one it displaces: its channel has waited since then.
+        added_s = min((self._queued.pop(old.request_id).added_s for old in displaced), default=now_s)
         deadline_ms = self._policy.final_deadline_ms if request.is_final else self._policy.interim_deadline_ms
-        self._queued[request.request_id] = _Queued(request, now_s, now_s + deadline_ms / _MS_PER_S)
+        self._queued[request.request_id] = _Queued(request, added_s, added_s + deadline_ms / _MS_PER_S)
         return displaced
 
     def cancel_request(self, request_id: str) -> bool:

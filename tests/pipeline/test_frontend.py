@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import DenoisingMode, InterimConfig, SessionConfig, VadMode
 from pipeline.denoising import Denoiser
-from pipeline.frontend import ChannelFrontEnd, SpeechStarted, SpeechStopped
+from pipeline.frontend import ChannelFrontEnd, SpeechPaused, SpeechStarted, SpeechStopped
 from pipeline.session import RecognitionSession
 from pipeline.types import AudioEncoding, AudioFormat, SpeechSegment
 from pipeline.vad.silero import SileroNetwork
@@ -80,7 +80,7 @@ def test_on_an_idle_clean_line_next_to_nothing_costly_runs(calls, dbfs):
 def test_a_clean_line_is_not_denoised_while_somebody_speaks(calls):
     samples = call(-65)
     events = run(samples)
-    assert [type(e) for e in events] == [SpeechStarted, SpeechStopped, SpeechSegment]
+    assert [type(e) for e in events] == [SpeechStarted, SpeechPaused, SpeechStopped, SpeechSegment]
     assert calls["Denoiser"] == 0
     assert 0 < calls["SileroNetwork"] < 0.7 * len(samples) / 256
 

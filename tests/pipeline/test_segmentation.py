@@ -27,9 +27,9 @@ def test_pre_roll_and_post_roll():
     segmenter.open(speech_frame=96)
     feed(segmenter, range(100, 200))
     segment = segmenter.close(speech_end_frame=120, reason=EndReason.SILENCE)
-    assert frame_values(segment.samples) == list(range(76, 170))
+    assert frame_values(segment.samples) == list(range(76, 150))
     assert segment.start_sample == 16_000 + 76 * FRAME_SAMPLES
-    assert segment.end_sample == 16_000 + 170 * FRAME_SAMPLES
+    assert segment.end_sample == 16_000 + 150 * FRAME_SAMPLES
     assert segment.speech_end_sample == 16_000 + 120 * FRAME_SAMPLES
     assert segment.segment_id == "1-1"
 
@@ -38,14 +38,14 @@ def test_segments_do_not_overlap_when_speech_resumes_at_once():
     segmenter = Segmenter(2, CONFIG, start_sample=0)
     feed(segmenter, range(10))
     segmenter.open(speech_frame=5)
-    feed(segmenter, range(10, 80))
+    feed(segmenter, range(10, 60))
     first = segmenter.close(speech_end_frame=25, reason=EndReason.SILENCE)
-    feed(segmenter, range(80, 85))
-    segmenter.open(speech_frame=80)
-    feed(segmenter, range(85, 90))
-    second = segmenter.close(speech_end_frame=90, reason=EndReason.END_OF_STREAM)
+    feed(segmenter, range(60, 65))
+    segmenter.open(speech_frame=60)
+    feed(segmenter, range(65, 70))
+    second = segmenter.close(speech_end_frame=70, reason=EndReason.END_OF_STREAM)
     assert first.end_sample == second.start_sample
-    assert frame_values(second.samples) == list(range(75, 90))
+    assert frame_values(second.samples) == list(range(55, 70))
     assert second.segment_id == "2-2"
 
 

@@ -62,7 +62,7 @@ class CrossAttention(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.q = nn.Linear(width, width)
-        self.kv = nn.Linear(width, 2 * width)
+        self.kv: nn.Module = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
 
     def project(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -36,7 +36,9 @@ class Draft:
         elif not self._has_guessed:
             self._start = self._refused + 1
         else:
-            return ()
+            self._start = len(self._tokens)
+        # New words stand before the full stop that the last text ended with: it is what is most often right.
+        self._start = min(self._start, max(0, len(self._tokens) - 1))
         return self._tokens[self._start : self._start + min(room, _GUESSED_TOKENS)]
 
     def accept(self, num_tokens: int) -> None:

@@ -53,13 +53,16 @@ class EncoderLayer(nn.Module):
         self.attention_norm = nn.LayerNorm(width)
         self.attention = SelfAttention(width, num_heads)
         self.ffn_norm = nn.LayerNorm(width)
-        self.ffn_in = nn.Linear(width, 4 * width)
+        self.ffn_in: nn.Module = nn.Linear(width, 4 * width)
         self.ffn_out = nn.Linear(4 * width, width)
+        self.has_gelu_inside = False
+        """Whether the activation is part of `ffn_in`."""
 
     def forward(self, hidden: torch.Tensor, past: Past | None = None) -> torch.Tensor:
         """`(rows, positions, width)` to the same shape."""
         hidden = hidden + self.attention(self.attention_norm(hidden), past)
-        fed: torch.Tensor = self.ffn_out(F.gelu(self.ffn_in(self.ffn_norm(hidden))))
+        expanded = self.ffn_in(self.ffn_norm(hidden))
+        fed: torch.Tensor = self.ffn_out(expanded if self.has_gelu_inside else F.gelu(expanded))
         return hidden + fed
 
 
@@ -78,7 +81,7 @@ class Encoder(nn.Module):
 
     def forward(self, mel: torch.Tensor) -> torch.Tensor:
         """`(rows, mel bins, frames)` to `(rows, ceil(frames / 2), width)`; frames at most `MAX_FRAMES`."""
-        hidden = F.gelu(self.conv2(F.gelu(self.conv1(mel)))).transpose(1, 2)
+        hidden = self._convolved(mel)
         hidden = hidden + self.positions[: hidden.shape[1]]
         for layer in self.layers:
             hidden = layer(hidden)
@@ -98,9 +101,14 @@ class Encoder(nn.Module):
         """
         left_out = min(start, _CONV_REACH)
         piece = mel[None, :, 2 * (start - left_out) :]
-        hidden = F.gelu(self.conv2(F.gelu(self.conv1(piece)))).transpose(1, 2)[:, left_out:]
+        hidden = self._convolved(piece)[:, left_out:]
         hidden = hidden + self.positions[start : start + hidden.shape[1]]
         for number, layer in enumerate(self.layers):
             hidden = layer(hidden, Past(states, number, start))
         normed: torch.Tensor = self.norm(hidden)[0]
         return normed
+
+    def _convolved(self, mel: torch.Tensor) -> torch.Tensor:
+        """`(rows, mel bins, frames)` to `(rows, positions, width)`, laid out as all layers behind read it."""
+        hidden = F.gelu(self.conv2(F.gelu(self.conv1(mel))))
+        return hidden.transpose(1, 2).contiguous()

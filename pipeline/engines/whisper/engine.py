@@ -20,8 +20,9 @@ from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import WhisperSettings
+from pipeline.engines.whisper.silence import remembered_speech
 from pipeline.engines.whisper.sources import load_model
-from pipeline.engines.whisper.windows import Listener, remembered_speech
+from pipeline.engines.whisper.windows import Listener
 from pipeline.errors import EngineError
 from pipeline.types import CORE_SAMPLE_RATE_HZ, Batch, DecodeHints, DecodeRequest, DecodeResult, Hypothesis, Samples
 

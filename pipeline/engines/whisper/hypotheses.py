@@ -66,11 +66,16 @@ def settle(
     with_words: bool,
 ) -> Hypothesis:
     """A final's best hypothesis with the confidence of its text and, if wanted, its words; `cross` has one row."""
-    num_positions = max(1, audio.num_samples // _POSITION_SAMPLES)
+    num_positions = max(1, audio.num_samples // _POSITION_SAMPLES) if with_words else 0
     tokens = [*hypothesis.tokens, model.vocabulary.end_of_text]
     alignment = align(model.decoder, cross, prompt, tokens, num_positions)
-    settled = replace(hypothesis, confidence=confidence(sum(alignment.log_probs) / len(alignment.log_probs)))
-    if not with_words:
+    read = Candidate(tokens=hypothesis.tokens, log_probs=alignment.log_probs)
+    settled = replace(
+        hypothesis,
+        confidence=confidence(read.mean_log_prob),
+        certainties=_certainties(model, read, hypothesis.language_code, len(hypothesis.transcript.split())),
+    )
+    if alignment.starts is None:
         return settled
     words = make_words(
         split_words(model.vocabulary, hypothesis.tokens, hypothesis.language_code),

@@ -3,10 +3,18 @@
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
 from pipeline.engines.whisper.decoder import Decoder, DecoderLayer
-from pipeline.engines.whisper.encoder import Encoder
-from pipeline.engines.whisper.quantization import Int8Linear, has_fast_bfloat16, quantize_linears, supports_int8
+from pipeline.engines.whisper.encoder import Encoder, EncoderLayer
+from pipeline.engines.whisper.quantization import (
+    Int8Linear,
+    PackedLinear,
+    has_fast_bfloat16,
+    pack_linears,
+    quantize_linears,
+    supports_int8,
+)
 from pipeline.engines.whisper.sources import LoadedModel
 from pipeline.engines.whisper.spec import ModelSpec
 from pipeline.engines.whisper.vocabulary import Vocabulary
@@ -96,9 +104,16 @@ def _quantize(encoder: Encoder, decoder: Decoder) -> None:
     """Turns a float32 model into an int8 one; where the CPU has bfloat16 in hardware, the encoder gets that."""
     if has_fast_bfloat16():
         encoder.to(torch.bfloat16)
+        for heard in encoder.layers:
+            assert isinstance(heard, EncoderLayer)
+            assert isinstance(heard.ffn_in, nn.Linear)
+            heard.ffn_in = PackedLinear(heard.ffn_in, "gelu")
+            heard.has_gelu_inside = True
+        pack_linears(encoder)
         for layer in decoder.layers:
             assert isinstance(layer, DecoderLayer)
             layer.cross.kv.to(torch.bfloat16)
+            pack_linears(layer.cross)
     else:
         quantize_linears(encoder)
     quantize_linears(decoder)

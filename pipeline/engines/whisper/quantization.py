@@ -9,6 +9,7 @@ its `quantize_dynamic` knows only one scale for a whole batch.
 """
 
 import warnings
+from typing import Literal
 
 import torch
 from torch import nn
@@ -89,6 +90,32 @@ def _pack_few(levels: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
         quantized = torch._make_per_channel_quantized_tensor(levels, scales.double(), offsets, 0)
         packed: torch.Tensor = torch.ops.quantized.linear_prepack(quantized, None)
     return packed
+
+
+class PackedLinear(nn.Module):
+    """A bfloat16 linear layer whose weights lie as the matrix unit wants them, with its activation inside."""
+
+    def __init__(self, linear: nn.Linear, activation: Literal["none", "gelu"] = "none") -> None:
+        super().__init__()
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach().contiguous(), None)
+        self._bias = linear.bias
+        self._activation = activation
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """`(..., inputs)` to `(..., outputs)`."""
+        found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+            hidden, self._packed, self._bias, self._activation, [], "none"
+        )
+        return found
+
+
+def pack_linears(module: nn.Module) -> None:
+    """Replaces every bfloat16 linear layer inside a module."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.Linear) and child.weight.dtype == torch.bfloat16:
+            setattr(module, name, PackedLinear(child))
+        else:
+            pack_linears(child)
 
 
 def quantize_linears(module: nn.Module) -> None:

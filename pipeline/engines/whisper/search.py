@@ -14,6 +14,7 @@ from pipeline.engines.whisper.decoder import Decoder
 from pipeline.engines.whisper.drafts import Draft
 from pipeline.engines.whisper.gates import is_looping
 from pipeline.engines.whisper.rules import TokenRules
+from pipeline.engines.whisper.scores import argmax, log_sum_exp
 from pipeline.engines.whisper.vocabulary import Vocabulary
 
 
@@ -140,7 +141,7 @@ class Search:
     def _no_speech_probs(self, logits: torch.Tensor) -> list[float]:
         if self.vocabulary.no_speech is None:
             return [0.0] * len(logits)
-        log_probs = logits[:, self.vocabulary.no_speech] - logits.logsumexp(-1)
+        log_probs = logits[:, self.vocabulary.no_speech] - log_sum_exp(logits)
         probs: list[float] = log_probs.exp().tolist()
         return probs
 
@@ -208,11 +209,11 @@ def _generator(plan: RowPlan, temperature: float) -> torch.Generator | None:
 def _choose(logits: torch.Tensor, rows: Sequence[_Live], temperature: float) -> list[tuple[int, float]]:
     """Next token and its log probability for each row of logits."""
     if temperature == 0:
-        tokens = logits.argmax(-1)
+        tokens = argmax(logits)
     else:
         noise = torch.stack([_gumbel(row.generator, logits.shape[-1]) for row in rows]).to(logits.device)
         tokens = (logits / temperature + noise).argmax(-1)  # the Gumbel-max way to draw from a softmax
-    log_probs = logits.gather(-1, tokens[:, None]).squeeze(-1) - logits.logsumexp(-1)
+    log_probs = logits.gather(-1, tokens[:, None]).squeeze(-1) - log_sum_exp(logits)
     return list(zip(tokens.tolist(), log_probs.tolist(), strict=True))
 
 

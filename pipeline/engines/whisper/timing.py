@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.decoder import AttentionProbe, Decoder
 from pipeline.engines.whisper.gates import confidence
+from pipeline.engines.whisper.scores import log_sum_exp
 from pipeline.engines.whisper.words import WordSpan
 from pipeline.types import Word
 
@@ -36,8 +37,9 @@ _SNIPPET_POSITIONS = 8
 class Alignment:
     """How the tokens of one text lie on its audio."""
 
-    starts: NDArray[np.int64]
-    """The encoder position at which each token begins, and the one at which the last one ends; never decreases."""
+    starts: NDArray[np.int64] | None
+    """The encoder position at which each token begins, and the one at which the last one ends; never decreases. None
+    where no positions were asked for."""
     log_probs: tuple[float, ...] = field(repr=False)
     """Natural logarithm of each token's probability, and of the end of text behind them."""
 
@@ -52,17 +54,20 @@ def align(
         cross: One row.
         prompt: What came before the text.
         tokens: Text tokens and the end of text.
-        num_positions: Encoder positions that hold real audio, at least 1.
+        num_positions: Encoder positions that hold real audio; 0 reads the probabilities alone.
     """
     sequence = [*prompt, *tokens]
-    probe = AttentionProbe(decoder.spec.alignment_heads)
+    probe = AttentionProbe(decoder.spec.alignment_heads) if num_positions else None
     cache = decoder.new_cache(cross, len(sequence))
     hidden = decoder.forward(torch.tensor([sequence], device=cache.device), cache, probe=probe)[0]
     logits = decoder.logits(hidden[len(prompt) - 1 : -1])
     chosen = torch.tensor(tokens, device=cache.device)
-    log_probs = logits.log_softmax(-1).gather(-1, chosen[:, None]).squeeze(-1)
-    scores = torch.cat(probe.scores, dim=1)[0, :, :, :num_positions]
-    return Alignment(starts=_align(scores, len(prompt), len(tokens) - 1), log_probs=tuple(log_probs.tolist()))
+    log_probs = logits.gather(-1, chosen[:, None]).squeeze(-1) - log_sum_exp(logits)
+    starts = None
+    if probe is not None:
+        scores = torch.cat(probe.scores, dim=1)[0, :, :, :num_positions]
+        starts = _align(scores, len(prompt), len(tokens) - 1)
+    return Alignment(starts=starts, log_probs=tuple(log_probs.tolist()))
 
 
 def _align(scores: torch.Tensor, prompt_tokens: int, text_tokens: int) -> NDArray[np.int64]:

@@ -1,6 +1,7 @@
 """The composition root: the only place that picks engines and puts the rooms together."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from urllib.parse import parse_qsl
@@ -27,6 +28,8 @@ from talkpath.speech.v1 import speech_pb2_grpc
 _SCRIPTED_PREFIX = "scripted:"
 _TRANSPORT_LIMIT_FACTOR = 4
 """Messages up to this many times our limit get our own error, which says more than the transport's."""
+_SWITCH_INTERVAL_S = 0.0005
+"""The engine's threads give way to the calls' audio this often, instead of every 5 ms."""
 _MAX_CONCURRENT_STREAMS = 10_000
 """A connection: admission decides how many calls there are, not the transport."""
 
@@ -46,6 +49,8 @@ def create_engine(name: str, settings: ModelSettings) -> Engine:
             precision=settings.precision,
             beam_size=settings.beam_size,
             final_padding_ms=settings.final_padding_ms,
+            look_ahead_ms=settings.look_ahead_ms,
+            num_lanes=settings.num_lanes or None,
             num_threads=settings.num_threads or None,
         )
     )
@@ -113,7 +118,8 @@ class Server:
         return [await asyncio.to_thread(create_engine, name, models) for name in models.names]
 
     def _create_worker(self, engine: Engine, telemetry: Telemetry) -> Worker:
-        worker = Worker(engine, self._settings.scheduling.policy(), telemetry.batch_done)
+        policy = self._settings.scheduling.policy()
+        worker = Worker(engine, policy, telemetry.batch_done, engine.info.num_lanes)
         telemetry.watch_queue(engine.info.model, lambda: worker.queue_length)
         return worker
 
@@ -157,6 +163,7 @@ class Server:
 
 async def run(settings: Settings, announce: Callable[[str], None]) -> int:
     """Serves until signalled; `announce` gets the address when READY. Returns the exit code."""
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     server = Server(settings)
     signals = StopSignals()
     lifecycle = await server.start()

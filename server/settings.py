@@ -89,10 +89,14 @@ class ModelSettings(_Section):
     device: str = "auto"
     precision: str = "auto"
     beam_size: int = Field(default=1, ge=1, le=10)
-    final_padding_ms: int = Field(default=4_000, ge=0, le=30_000)
-    """Silence encoded behind a final; 30000 is the stock window, at twice the cost."""
+    final_padding_ms: int = Field(default=2_000, ge=0, le=30_000)
+    """Silence encoded behind a final; 30000 is the stock window, at several times the cost."""
+    look_ahead_ms: int = Field(default=1_500, ge=500, le=30_000)
+    """Interims do not encode audio again that lies this far back; 30000 encodes everything each time."""
+    num_lanes: int = Field(default=0, ge=0, le=64)
+    """Batches that go through a model at the same time; 0: on a CPU one a core, at most four, on CUDA one."""
     num_threads: int = Field(default=0, ge=0)
-    """CPU threads of the engine; 0: all cores."""
+    """CPU threads of each lane; 0: the cores divided by the lanes."""
 
     @field_validator("names", mode="before")
     @classmethod
@@ -160,7 +164,10 @@ class RecognitionSettings(_Section):
 class SchedulingSettings(_Section):
     """Limits of a batch and how urgent its kinds are."""
 
-    max_batch_size: int = Field(default=8, ge=1)
+    max_batch_size: int = Field(default=4, ge=1)
+    """Interims of one batch. More cost less each and hold finals up longer."""
+    max_final_batch_size: int = Field(default=1, ge=1)
+    """A batch of finals is as late as its last one."""
     max_batch_audio_s: float = Field(default=240.0, gt=0)
     max_wait_ms: int = Field(default=0, ge=0)
     """How long a batch that is not full waits for company."""

@@ -1,4 +1,4 @@
-"""What every engine offers. Engines are synchronous, called from one thread, and know no session."""
+"""What every engine offers. Engines are synchronous, may be called from several threads, and know no session."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,6 +22,8 @@ class EngineInfo:
     can_translate: bool = False
     can_detect_language: bool = False
     max_alternatives: int = 1
+    num_lanes: int = 1
+    """Batches that it is worth to run at the same time."""
 
 
 class Engine(Protocol):

@@ -1,16 +1,21 @@
 """Decides which requests go through the engine next. Pure: time is an argument, nothing waits here.
 
 Rules:
-1. Finals before interims; inside each kind the earliest deadline first.
+1. Finals before the first interims of utterances, those before all other interims; inside each kind the earliest
+   deadline first.
 2. Only the newest interim of a channel is kept. Finals are never dropped.
-3. A batch holds requests of similar length, since the shorter ones are padded: it grows from the most
-   urgent request by those nearest in length, within the limits of size and padded audio.
-4. A batch that is not full waits for company, but no request waits longer than `max_wait_ms`.
+3. An interim has waited since its channel was last served, whatever came of older ones: under load every channel gets
+   its turn, and interims thin out evenly. A busy engine gives each channel only as many as leave room for finals.
+4. A batch takes the most urgent requests within the limits of size and audio, and leaves their share to other lanes
+   that have nothing to do.
+5. Two interims of a channel are never decoded at the same time.
+6. A batch that is not full waits for company, but no request waits longer than `max_wait_ms`.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipeline.scheduling.pacing import InterimPacer
 from pipeline.types import CORE_SAMPLE_RATE_HZ, Batch, DecodeRequest
 
 _MS_PER_S = 1000
@@ -20,7 +25,9 @@ _MS_PER_S = 1000
 class SchedulingPolicy:
     """Limits of a batch and how urgent its kinds are."""
 
-    max_batch_size: int = 8
+    max_batch_size: int = 4
+    max_final_batch_size: int = 1
+    """A batch of finals is as late as its last one."""
     max_batch_audio_s: float = 240.0
     """Padded: longest request times number of requests."""
     max_wait_ms: int = 0
@@ -36,8 +43,10 @@ class _Queued:
     deadline_s: float
 
     @property
-    def urgency(self) -> tuple[bool, float]:
-        return (not self.request.is_final, self.deadline_s)
+    def urgency(self) -> tuple[int, float]:
+        if self.request.is_final:
+            return 0, self.deadline_s
+        return (1 if self.request.revision == 1 else 2), self.deadline_s
 
     @property
     def audio_s(self) -> float:
@@ -47,10 +56,17 @@ class _Queued:
 class Scheduler:
     """The queue of one engine. Not thread-safe: its owner locks."""
 
-    def __init__(self, policy: SchedulingPolicy) -> None:
+    def __init__(self, policy: SchedulingPolicy, num_lanes: int = 1) -> None:
+        """`num_lanes` threads take batches."""
         self._policy = policy
+        self._num_lanes = num_lanes
+        self._pacer = InterimPacer()
         self._queued: dict[str, _Queued] = {}
         self._wait_s: dict[str, float] = {}
+        self._waiting_since_s: dict[tuple[str, int], float] = {}
+        """By channel: when it first asked for an interim since it was last served."""
+        self._decoding: set[tuple[str, int]] = set()
+        """Channels of which an interim is with the engine."""
 
     def __len__(self) -> int:
         """Requests that wait."""
@@ -63,10 +79,15 @@ class Scheduler:
             for q in self._queued.values()
             if not q.request.is_final and q.request.channel_key == request.channel_key
         ]
-        # An interim takes the place of the one it displaces: its channel has waited since then.
-        added_s = min((self._queued.pop(old.request_id).added_s for old in displaced), default=now_s)
-        deadline_ms = self._policy.final_deadline_ms if request.is_final else self._policy.interim_deadline_ms
-        self._queued[request.request_id] = _Queued(request, added_s, added_s + deadline_ms / _MS_PER_S)
+        for old in displaced:
+            del self._queued[old.request_id]
+        if request.is_final:
+            self._waiting_since_s.pop(request.channel_key, None)
+            since_s, deadline_ms = now_s, self._policy.final_deadline_ms
+        else:
+            since_s = self._waiting_since_s.setdefault(request.channel_key, now_s)
+            deadline_ms = self._policy.interim_deadline_ms
+        self._queued[request.request_id] = _Queued(request, now_s, since_s + deadline_ms / _MS_PER_S)
         return displaced
 
     def cancel_request(self, request_id: str) -> bool:
@@ -78,6 +99,9 @@ class Scheduler:
         dropped = [q.request for q in self._queued.values() if q.request.session_id == session_id]
         for request in dropped:
             del self._queued[request.request_id]
+        self._pacer.forget(session_id)
+        for key in [key for key in self._waiting_since_s if key[0] == session_id]:
+            del self._waiting_since_s[key]
         return dropped
 
     def drain(self) -> list[DecodeRequest]:
@@ -87,44 +111,69 @@ class Scheduler:
         return dropped
 
     def wait_s(self, now_s: float) -> float | None:
-        """Seconds until a batch is due: 0 when one is, None when nothing waits."""
-        if not self._queued:
-            return None
-        if len(self._queued) >= self._policy.max_batch_size:
+        """Seconds until a batch is due: 0 when one is, None when there is nothing to wait for."""
+        ready = self._ready(now_s)
+        if not ready:
+            return self._paced_wait_s(now_s)
+        if any(q.request.is_final for q in ready) or len(ready) >= self._policy.max_batch_size:
             return 0.0
-        oldest_s = min(q.added_s for q in self._queued.values())
+        oldest_s = min(q.added_s for q in ready)
         return max(0.0, oldest_s + self._policy.max_wait_ms / _MS_PER_S - now_s)
 
-    def next_batch(self, now_s: float) -> Batch | None:
-        """Takes the batch that is due, or None."""
+    def next_batch(self, now_s: float, free_lanes: int = 1) -> Batch | None:
+        """Takes the batch that is due, or None; `free_lanes` counts the threads with nothing to do, this one too."""
         wait_s = self.wait_s(now_s)
-        if wait_s is None or wait_s > 0:
+        if wait_s is None or wait_s > 0 or not self._ready(now_s):
             return None
-        chosen = self._choose()
+        chosen = self._choose(self._ready(now_s), free_lanes)
         for queued in chosen:
             request_id = queued.request.request_id
             del self._queued[request_id]
+            self._waiting_since_s.pop(queued.request.channel_key, None)
             self._wait_s[request_id] = now_s - queued.added_s
+            if not queued.request.is_final:
+                self._decoding.add(queued.request.channel_key)
+                self._pacer.served(queued.request.channel_key, now_s)
         longest_s = max(q.audio_s for q in chosen)
         return Batch(requests=tuple(q.request for q in chosen), padded_audio_s=longest_s * len(chosen))
 
-    def complete(self, batch: Batch) -> tuple[float, ...]:
-        """The engine is done with a batch; returns how long each of its requests had waited, in seconds."""
+    def complete(self, batch: Batch, compute_s: float = 0.0) -> tuple[float, ...]:
+        """The engine has spent `compute_s` on a batch; returns how long each request had waited, in seconds."""
+        interims = [r.channel_key for r in batch.requests if not r.is_final]
+        if interims:
+            self._decoding.difference_update(interims)
+            self._pacer.measured(len(interims), compute_s)
         return tuple(self._wait_s.pop(r.request_id, 0.0) for r in batch.requests)
 
-    def _choose(self) -> list[_Queued]:
-        first = min(self._queued.values(), key=lambda q: q.urgency)
+    def _ready(self, now_s: float) -> list[_Queued]:
+        return [q for q in self._queued.values() if q.request.is_final or self._ready_s(q) <= now_s]
+
+    def _ready_s(self, queued: _Queued) -> float:
+        request = queued.request
+        if request.channel_key in self._decoding:
+            return float("inf")
+        if request.revision == 1:
+            return float("-inf")
+        return self._pacer.ready_s(request.channel_key, self._num_lanes)
+
+    def _paced_wait_s(self, now_s: float) -> float | None:
+        earliest_s = min((self._ready_s(q) for q in self._queued.values()), default=float("inf"))
+        return None if earliest_s == float("inf") else max(0.0, earliest_s - now_s)
+
+    def _choose(self, ready: list[_Queued], free_lanes: int) -> list[_Queued]:
+        first, *others = sorted(ready, key=lambda q: q.urgency)
         # Interims never ride in a batch of finals: their rows would hold the finals up.
-        company = [q for q in self._queued.values() if q is not first and q.request.is_final == first.request.is_final]
-        company.sort(key=lambda q: (abs(q.audio_s - first.audio_s), q.deadline_s))
-        return self._fill(first, company)
+        company = [q for q in others if q.request.is_final == first.request.is_final]
+        share = -(-(1 + len(company)) // max(1, free_lanes))
+        limit = self._policy.max_final_batch_size if first.request.is_final else self._policy.max_batch_size
+        return self._fill(first, company[: min(share, limit) - 1])
 
     def _fill(self, first: _Queued, company: Iterable[_Queued]) -> list[_Queued]:
         chosen, longest_s = [first], first.audio_s
         for queued in company:
             longer_s = max(longest_s, queued.audio_s)
             fits = longer_s * (len(chosen) + 1) <= self._policy.max_batch_audio_s
-            if len(chosen) < self._policy.max_batch_size and fits:
+            if fits:
                 chosen.append(queued)
                 longest_s = longer_s
         return chosen

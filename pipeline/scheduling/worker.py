@@ -1,4 +1,4 @@
-"""The one thread that owns an engine. Waits on a condition, never polls; a bad batch fails its members alone."""
+"""The threads that drive an engine. They wait on a condition, never poll; a bad batch fails its members alone."""
 
 import logging
 import threading
@@ -26,9 +26,13 @@ class Worker:
     or displaced by a newer interim of its channel while it still waits.
     """
 
-    def __init__(self, engine: Engine, policy: SchedulingPolicy, on_batch: OnBatch | None = None) -> None:
+    def __init__(
+        self, engine: Engine, policy: SchedulingPolicy, on_batch: OnBatch | None = None, num_lanes: int = 1
+    ) -> None:
+        """`num_lanes` batches go through the engine at the same time, each on a thread of its own."""
         self.engine = engine
-        self._scheduler = Scheduler(policy)
+        self._free_lanes = num_lanes
+        self._scheduler = Scheduler(policy, num_lanes)
         self._on_batch = on_batch
         self._callbacks: dict[str, tuple[str, OnResult]] = {}
         """Request id to session id and callback."""
@@ -37,14 +41,18 @@ class Worker:
         self._to_release: set[SegmentKey] = set()
         self._wake = threading.Condition()
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name=f"engine-{engine.info.model}", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._run, name=f"engine-{engine.info.model}-{number}", daemon=True)
+            for number in range(1, num_lanes + 1)
+        ]
 
     def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
+        """Starts the threads."""
+        for thread in self._threads:
+            thread.start()
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """Answers what still waits with an error, ends the thread and closes the engine."""
+        """Answers what still waits with an error, ends the threads and closes the engine."""
         with self._wake:
             self._stopping = True
             dropped = self._scheduler.drain()
@@ -53,8 +61,9 @@ class Worker:
         for request_id, callback in callbacks:
             if callback is not None:
                 callback(DecodeResult(request_id=request_id, error=_SHUTTING_DOWN))
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout_s)
         self.engine.close()
 
     @property
@@ -100,7 +109,9 @@ class Worker:
             results = self._transcribe(batch)
             compute_s = time.monotonic() - started_s
             with self._wake:
-                waits_s = self._scheduler.complete(batch)
+                self._free_lanes += 1
+                waits_s = self._scheduler.complete(batch, compute_s)
+                self._wake.notify()  # an interim may have waited for the one before it
                 self._close_finals(batch)
                 answers = [(self._take_callback(result.request_id), result) for result in results]
             for callback, result in answers:
@@ -122,7 +133,10 @@ class Worker:
             while not self._stopping:
                 self._release_segments()
                 now_s = time.monotonic()
-                if (batch := self._scheduler.next_batch(now_s)) is not None:
+                if (batch := self._scheduler.next_batch(now_s, self._free_lanes)) is not None:
+                    self._free_lanes -= 1
+                    if len(self._scheduler) and self._free_lanes:
+                        self._wake.notify()  # what is left is for another lane
                     return batch
                 self._wake.wait(self._scheduler.wait_s(now_s))
             return None

@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.scheduling.scheduler import Scheduler, SchedulingPolicy
@@ -52,12 +52,74 @@ def test_a_final_displaces_the_interim_of_its_channel_but_no_final():
     assert len(queue) == 2
 
 
-def test_similar_lengths_go_together():
-    queue = scheduler(max_batch_size=2)
-    for session, seconds in [("a", 2.0), ("b", 20.0), ("c", 2.5), ("d", 19.0)]:
-        queue.add(request(session, seconds=seconds), 0.0)
-    assert ids(queue.next_batch(0.0)) == ["a/1-1/1", "c/1-1/1"]
-    assert ids(queue.next_batch(0.0)) == ["b/1-1/1", "d/1-1/1"]
+def test_finals_have_batches_of_their_own_size():
+    queue = scheduler(max_batch_size=8, max_final_batch_size=2)
+    for session in "abc":
+        queue.add(request(session, is_final=True), 0.0)
+    assert ids(queue.next_batch(0.0)) == ["a/1-1/1", "b/1-1/1"]
+    assert ids(queue.next_batch(0.0)) == ["c/1-1/1"]
+
+
+def test_the_first_interim_of_an_utterance_goes_before_the_others():
+    queue = scheduler(max_batch_size=1)
+    queue.add(request("a", revision=2), 0.0)
+    queue.add(request("b", revision=1), 0.1)
+    assert ids(queue.next_batch(0.2)) == ["b/1-1/1"]
+
+
+def test_a_channel_that_asks_again_keeps_its_place():
+    queue = scheduler(max_batch_size=1)
+    queue.add(request("a", revision=2), 0.0)
+    queue.add(request("b", revision=2), 0.2)
+    assert queue.cancel_request("a/1-1/2")
+    queue.add(request("a", revision=3), 0.5)
+    assert ids(queue.next_batch(0.6)) == ["a/1-1/3"]
+    queue.add(request("a", revision=4), 0.6)
+    assert ids(queue.next_batch(0.7)) == ["b/1-1/2"]
+
+
+def test_free_lanes_share_what_waits():
+    queue = scheduler(max_batch_size=8)
+    for session in "abcde":
+        queue.add(request(session), 0.0)
+    assert len(queue.next_batch(0.0, 2).requests) == 3
+    assert len(queue.next_batch(0.0, 1).requests) == 2
+
+
+def test_two_interims_of_a_channel_are_never_decoded_at_once():
+    queue = scheduler()
+    queue.add(request("a", revision=1), 0.0)
+    first = queue.next_batch(0.0)
+    queue.add(request("a", revision=2), 0.1)
+    assert queue.wait_s(0.2) is None
+    assert queue.next_batch(0.2) is None
+    queue.add(request("a", revision=3, is_final=True), 0.2)
+    assert ids(queue.next_batch(0.2)) == ["a/1-1/3"]
+    queue.complete(first)
+    queue.add(request("a", revision=4), 0.3)
+    assert ids(queue.next_batch(0.3)) == ["a/1-1/4"]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 30), st.floats(0.01, 0.2))
+def test_under_load_every_channel_gets_its_share(num_channels, cost_s):
+    queue = scheduler(max_batch_size=4)
+    served = dict.fromkeys((f"call {n}" for n in range(num_channels)), 0)
+    now_s, revision = 0.0, 1
+    while now_s < 60:
+        revision += 1
+        for session in served:
+            queue.add(request(session, revision=revision, seconds=0.1), now_s)
+        batch = queue.next_batch(now_s)
+        if batch is None:
+            now_s += max(0.001, queue.wait_s(now_s))
+            continue
+        for r in batch.requests:
+            served[r.session_id] += 1
+        now_s += cost_s * len(batch.requests)
+        queue.complete(batch, cost_s * len(batch.requests))
+    assert max(served.values()) - min(served.values()) <= max(2, 0.3 * max(served.values()))
+    assert min(served.values()) >= 60 / max(3.5, 1.5 * num_channels * cost_s)
 
 
 def test_padded_audio_is_limited():
@@ -76,8 +138,8 @@ def test_a_batch_waits_for_company_but_not_longer_than_allowed():
     assert queue.next_batch(1.02) is None
     assert abs(queue.wait_s(1.02) - 0.03) < 1e-9
     assert queue.next_batch(1.06) is not None
-    queue.add(request("a"), 2.0)
-    queue.add(request("b"), 2.0)
+    queue.add(request("c"), 2.0)
+    queue.add(request("d"), 2.0)
     assert queue.wait_s(2.0) == 0.0
 
 

@@ -6,6 +6,7 @@ look-ahead) are settled: their keys and values stay, in every layer, and the new
 any of this.
 """
 
+import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -89,6 +90,7 @@ class SegmentContexts:
     def __init__(self, max_contexts: int) -> None:
         self._max_contexts = max_contexts
         self._contexts: dict[SegmentKey, SegmentContext] = {}
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """Utterances under way."""
@@ -96,13 +98,15 @@ class SegmentContexts:
 
     def of(self, segment_key: SegmentKey) -> SegmentContext:
         """The context of an utterance; a new one where there is none."""
-        context = self._contexts.pop(segment_key, None) or SegmentContext()
-        while len(self._contexts) >= self._max_contexts:
-            del self._contexts[next(iter(self._contexts))]
-        self._contexts[segment_key] = context
+        with self._lock:
+            context = self._contexts.pop(segment_key, None) or SegmentContext()
+            while len(self._contexts) >= self._max_contexts:
+                del self._contexts[next(iter(self._contexts))]
+            self._contexts[segment_key] = context
         return context
 
     def release(self, segment_keys: Collection[SegmentKey]) -> None:
         """Forgets utterances; unknown ones are ignored."""
-        for key in segment_keys:
-            self._contexts.pop(key, None)
+        with self._lock:
+            for key in segment_keys:
+                self._contexts.pop(key, None)

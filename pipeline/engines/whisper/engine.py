@@ -1,5 +1,6 @@
 """The Whisper engine: requests in, hypotheses out, for single requests and batches alike."""
 
+import os
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -19,7 +20,7 @@ from pipeline.engines.whisper.model import WhisperModel, build_model, choose_dev
 from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
-from pipeline.engines.whisper.settings import WhisperSettings
+from pipeline.engines.whisper.settings import MAX_CPU_LANES, WhisperSettings
 from pipeline.engines.whisper.silence import remembered_speech
 from pipeline.engines.whisper.sources import load_model
 from pipeline.engines.whisper.windows import Listener
@@ -30,6 +31,13 @@ MAX_AUDIO_MS = 30_000
 _ENGLISH = "en"
 _ENGLISH_TOKENS_PER_S = 12.0
 _OTHER_TOKENS_PER_S = 30.0
+_INTERIM_BUDGET = 0.6
+"""An interim that runs on is a loop: it holds up its batch and would not be shown."""
+_FEW_TOKENS_PER_S = 2.3
+"""Speech without longer pauses has more. In self-similar speech ("press 1 to ..., press 2 to ...") Whisper likes to end
+behind the first sentence."""
+_UNSPOKEN_S = 0.8
+"""Pre-roll, post-roll and the like."""
 _WARM_UP_INTERIMS_S = (1.0, 5.0, 10.0)
 _WARM_UP_FINAL_S = 5.0
 
@@ -52,10 +60,11 @@ class WhisperEngine:
     """
 
     def __init__(self, settings: WhisperSettings) -> None:
-        if settings.num_threads is not None:
-            torch.set_num_threads(settings.num_threads)
         self._settings = settings
         device = choose_device(settings.device)
+        num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        num_lanes = settings.num_lanes or (min(MAX_CPU_LANES, num_cores) if device.type == "cpu" else 1)
+        torch.set_num_threads(settings.num_threads or max(1, num_cores // num_lanes))
         precision = choose_precision(settings.precision, device)
         self._model = build_model(load_model(settings.model), device, precision)
         self._log_mel = LogMel(self._model.spec.num_mel_bins, device)
@@ -65,7 +74,7 @@ class WhisperEngine:
         rules = TokenRules(self._model.spec, vocabulary, settings.timestamps, device)
         self._attempts = Attempts(Search(self._model.decoder, vocabulary, rules), settings.gates)
         self._contexts = SegmentContexts(settings.max_contexts)
-        self._info = _describe(settings, self._model)
+        self._info = _describe(settings, self._model, num_lanes)
 
     @property
     def info(self) -> EngineInfo:
@@ -185,11 +194,13 @@ class WhisperEngine:
         if not self._settings.timestamps:
             prompt.append(vocabulary.no_timestamps)
         audio_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
+        share = 1.0 if request.is_final else _INTERIM_BUDGET
         tokens_per_s = _ENGLISH_TOKENS_PER_S if language_code == _ENGLISH else _OTHER_TOKENS_PER_S
         return RowPlan(
             prompt=tuple(prompt),
-            max_new_tokens=token_budget(audio_s, len(prompt), spec.max_tokens, tokens_per_s),
+            max_new_tokens=token_budget(audio_s, len(prompt), spec.max_tokens, tokens_per_s * share),
             seed=zlib.crc32(request.audio.tobytes()),
+            min_tokens=0 if self._settings.timestamps else int((audio_s - _UNSPOKEN_S) * _FEW_TOKENS_PER_S),
             # A text with its timestamps left out is no draft of one with timestamps.
             draft=() if self._settings.timestamps else vocabulary.text_ids(request.draft),
         )
@@ -208,7 +219,7 @@ class WhisperEngine:
         return found
 
 
-def _describe(settings: WhisperSettings, model: WhisperModel) -> EngineInfo:
+def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) -> EngineInfo:
     multilingual = model.spec.is_multilingual
     others = [code for code in model.vocabulary.language_ids if code != _ENGLISH] if multilingual else []
     return EngineInfo(
@@ -220,6 +231,7 @@ def _describe(settings: WhisperSettings, model: WhisperModel) -> EngineInfo:
         can_translate=multilingual,
         can_detect_language=multilingual,
         max_alternatives=settings.max_alternatives,
+        num_lanes=num_lanes,
     )
 
 

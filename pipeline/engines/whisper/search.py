@@ -17,6 +17,11 @@ from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.scores import argmax, log_sum_exp
 from pipeline.engines.whisper.vocabulary import Vocabulary
 
+_MAX_DOUBTED_ENDS = 3
+_MIN_RESUMED_LOG_PROB = -0.7
+"""Mean of the tokens behind a doubted end; below it the text did end there."""
+_MIN_RESUMED_TOKENS = 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan:
@@ -28,6 +33,8 @@ class RowPlan:
     """Budget, end of text included."""
     seed: int
     """Of the sampling; the same audio gets the same one."""
+    min_tokens: int = 0
+    """A greedy text that ends before it has so many is doubted: it goes on, if that reads well."""
     draft: tuple[int, ...] = field(default=(), repr=False)
     """Text tokens that may be right; greedy search verifies them in one step. Changes the cost, not the outcome."""
 
@@ -69,6 +76,14 @@ class _Live:
     log_probs: list[float] = field(default_factory=list)
     ended: bool = False
     draft: Draft = field(init=False)
+    doubted: list[tuple[int, float]] = field(default_factory=list)
+    """Where the text ended too early: number of tokens, and the log probability of that end."""
+
+    @property
+    def doubts_end(self) -> bool:
+        """Whether an end of text now would leave out what was said."""
+        is_greedy = self.generator is None
+        return is_greedy and len(self.tokens) < self.plan.min_tokens and len(self.doubted) < _MAX_DOUBTED_ENDS
 
     def __post_init__(self) -> None:
         self.draft = Draft(self.plan.draft)
@@ -158,8 +173,9 @@ class Search:
         logits = self.rules.apply(torch.cat(list(per_row)), written)
         owners = [row for row, draft in _zip(rows, drafts) for _ in range(len(draft) + 1)]
         chosen = iter(_choose(logits, owners, temperature))
-        for row, draft in _zip(rows, drafts):
-            self._follow(row, draft, [next(chosen) for _ in range(len(draft) + 1)])
+        spans = torch.split(logits, [len(draft) + 1 for draft in drafts])
+        for row, draft, scores in zip(rows, drafts, spans, strict=True):
+            self._follow(row, draft, scores, [next(chosen) for _ in range(len(draft) + 1)])
         kept = [i for i, row in enumerate(rows) if not row.ended]
         # What was stored of refused draft tokens is overwritten by the tokens that replace them.
         cache.lengths = [len(row.plan.prompt) + len(row.tokens) - 1 for row in rows]
@@ -167,9 +183,14 @@ class Search:
             cache.select(kept, kept)
         return [rows[i] for i in kept]
 
-    def _follow(self, row: _Live, draft: Sequence[int], chosen: Sequence[tuple[int, float]]) -> None:
+    def _follow(
+        self, row: _Live, draft: Sequence[int], scores: torch.Tensor, chosen: Sequence[tuple[int, float]]
+    ) -> None:
         num_accepted = 0
         for number, (token, log_prob) in enumerate(chosen):
+            if token == self.vocabulary.end_of_text and row.doubts_end:
+                row.doubted.append((len(row.tokens), log_prob))
+                token, log_prob = _second_best(scores[number], token, log_prob)
             self._append(row, token, log_prob)
             # What follows a draft token is only known if the search would have chosen that token too.
             if row.ended or number == len(draft) or token != draft[number]:
@@ -222,9 +243,24 @@ def _gumbel(generator: torch.Generator | None, size: int) -> torch.Tensor:
     return -(-uniform.log()).clamp(min=torch.finfo(torch.float32).tiny).log()
 
 
+def _second_best(scores: torch.Tensor, token: int, log_prob: float) -> tuple[int, float]:
+    best = scores[token].item()
+    scores[token] = float("-inf")
+    second = int(argmax(scores[None])[0])
+    return second, log_prob + scores[second].item() - best
+
+
 def _outcome(row: _Live, end_of_text: int) -> RowOutcome:
-    tokens = row.tokens[:-1] if row.tokens[-1] == end_of_text else row.tokens
-    candidate = Candidate(tokens=tuple(tokens), log_probs=tuple(row.log_probs))
+    tokens, log_probs = row.tokens, row.log_probs
+    if row.doubted:
+        end, end_log_prob = row.doubted[0]
+        # The first token behind a doubted end is unlikely by nature; those that follow tell.
+        behind = log_probs[end + 1 :]
+        if sum(behind) < _MIN_RESUMED_LOG_PROB * len(behind) or len(behind) < _MIN_RESUMED_TOKENS:
+            tokens, log_probs = tokens[:end], [*log_probs[:end], end_log_prob]
+    if tokens and tokens[-1] == end_of_text:
+        tokens = tokens[:-1]
+    candidate = Candidate(tokens=tuple(tokens), log_probs=tuple(log_probs))
     return RowOutcome(candidates=(candidate,), no_speech_prob=row.no_speech_prob)
 
 
@@ -234,5 +270,5 @@ def token_budget(audio_s: float, prompt_tokens: int, max_tokens: int, tokens_per
     Fast speech has 5 to 6 tokens a second in English and several times as many in scripts that take more than one
     token a character, so `tokens_per_s` is far above both.
     """
-    fixed = 16  # timestamps, punctuation and a first word that was under way
+    fixed = 10  # punctuation, timestamps and a first word that was under way
     return min(max_tokens - prompt_tokens, fixed + math.ceil(audio_s * tokens_per_s))

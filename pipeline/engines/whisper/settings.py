@@ -9,6 +9,9 @@ DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
 _MAX_BEAMS = 16
 _MAX_THREADS = 256
+_MAX_LANES = 64
+MAX_CPU_LANES = 4
+"""More would wait for each other's turn with the interpreter."""
 WHOLE_WINDOW_MS = 30_000
 """Padding with which nothing is left to remember: the stock window."""
 
@@ -49,8 +52,10 @@ class WhisperSettings:
     `WHOLE_WINDOW_MS` on everything is encoded each time."""
     max_contexts: int = 64
     """Utterances under way of which encoded audio is kept, of all calls together."""
+    num_lanes: int | None = None
+    """Batches at the same time; None: on a CPU one a core, at most `MAX_CPU_LANES`, on CUDA one."""
     num_threads: int | None = None
-    """Threads of a CPU operation in the whole process; None leaves torch's own choice."""
+    """CPU threads of each lane, for the whole process; None: the cores divided by the lanes."""
     gates: GateThresholds = field(default_factory=GateThresholds)
 
     def __post_init__(self) -> None:
@@ -63,5 +68,7 @@ class WhisperSettings:
         _require_range("final_padding_ms", self.final_padding_ms, 0, WHOLE_WINDOW_MS)
         _require_range("look_ahead_ms", self.look_ahead_ms, 500, WHOLE_WINDOW_MS)
         _require_range("max_contexts", self.max_contexts, 1, 100_000)
+        if self.num_lanes is not None:
+            _require_range("num_lanes", self.num_lanes, 1, _MAX_LANES)
         if self.num_threads is not None:
             _require_range("num_threads", self.num_threads, 1, _MAX_THREADS)

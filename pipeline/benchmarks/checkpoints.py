@@ -51,7 +51,7 @@ def transformers_model(loaded: LoadedModel) -> Any:
         **ids,
     )
     model = WhisperForConditionalGeneration(config)
-    model.load_state_dict(_transformers_state(loaded), strict=False)
+    model.load_state_dict(transformers_state(loaded), strict=False)
     model.tie_weights()
     languages = {f"<|{code}|>": token for code, token in vocabulary.language_ids.items()}
     multilingual = {
@@ -111,7 +111,8 @@ def _converted(name: str, scratch: Path) -> Path:
     return folder
 
 
-def _transformers_state(loaded: LoadedModel) -> dict[str, torch.Tensor]:
+def transformers_state(loaded: LoadedModel) -> dict[str, torch.Tensor]:
+    """The weights under the names of transformers' WhisperForConditionalGeneration."""
     state = dict(loaded.state)
     for name in list(state):
         for joined, letters, module in _JOINED:

@@ -2,6 +2,7 @@
 after another, the whole padded window each time.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,28 @@ _LANGUAGE = "en"
 _COMPUTE_TYPES = {"cpu": "int8", "cuda": "float16"}
 
 
-class StockTransformers:
+class _OneByOne(ABC):
+    """Decodes one request after another, as the peers' servers do."""
+
+    _model: Any
+
+    def warm_up(self) -> None:
+        """See Transcriber."""
+        self._text(remembered_speech())
+
+    def transcribe(self, hearings: Sequence[Hearing]) -> list[str]:
+        """See Transcriber."""
+        return [self._text(hearing.audio) for hearing in hearings]
+
+    def close(self) -> None:
+        """See Transcriber."""
+        del self._model
+
+    @abstractmethod
+    def _text(self, audio: Samples) -> str: ...
+
+
+class StockTransformers(_OneByOne):
     """transformers' Whisper in float32: extract 30 s of features, generate, decode."""
 
     name = "stock transformers, float32"
@@ -38,18 +60,6 @@ class StockTransformers:
         is_multilingual = loaded.spec.is_multilingual
         self._options = {"language": _LANGUAGE, "task": "transcribe"} if is_multilingual else {}
 
-    def warm_up(self) -> None:
-        """See Transcriber."""
-        self._text(remembered_speech())
-
-    def transcribe(self, hearings: Sequence[Hearing]) -> list[str]:
-        """See Transcriber."""
-        return [self._text(hearing.audio) for hearing in hearings]
-
-    def close(self) -> None:
-        """See Transcriber."""
-        del self._model
-
     def _text(self, audio: Samples) -> str:
         features = self._extractor(audio, sampling_rate=CORE_SAMPLE_RATE_HZ, return_tensors="pt").input_features
         with torch.inference_mode():
@@ -59,7 +69,7 @@ class StockTransformers:
         return self._vocabulary.decode(self._vocabulary.text_ids(tokens[0].tolist()))
 
 
-class FasterWhisper:
+class FasterWhisper(_OneByOne):
     """faster-whisper in its quickest precision, without its fallbacks and filters."""
 
     def __init__(self, setup: Setup, scratch: Path) -> None:
@@ -79,18 +89,6 @@ class FasterWhisper:
     def name_on(device: str) -> str:
         """As in tables."""
         return f"faster-whisper, {_COMPUTE_TYPES[device]}"
-
-    def warm_up(self) -> None:
-        """See Transcriber."""
-        self._text(remembered_speech())
-
-    def transcribe(self, hearings: Sequence[Hearing]) -> list[str]:
-        """See Transcriber."""
-        return [self._text(hearing.audio) for hearing in hearings]
-
-    def close(self) -> None:
-        """See Transcriber."""
-        del self._model
 
     def _text(self, audio: Samples) -> str:
         segments, _ = self._model.transcribe(

@@ -113,19 +113,14 @@ class Scheduler:
     def wait_s(self, now_s: float) -> float | None:
         """Seconds until a batch is due: 0 when one is, None when there is nothing to wait for."""
         ready = self._ready(now_s)
-        if not ready:
-            return self._paced_wait_s(now_s)
-        if any(q.request.is_final for q in ready) or len(ready) >= self._policy.max_batch_size:
-            return 0.0
-        oldest_s = min(q.added_s for q in ready)
-        return max(0.0, oldest_s + self._policy.max_wait_ms / _MS_PER_S - now_s)
+        return self._company_wait_s(ready, now_s) if ready else self._paced_wait_s(now_s)
 
     def next_batch(self, now_s: float, free_lanes: int = 1) -> Batch | None:
         """Takes the batch that is due, or None; `free_lanes` counts the threads with nothing to do, this one too."""
-        wait_s = self.wait_s(now_s)
-        if wait_s is None or wait_s > 0 or not self._ready(now_s):
+        ready = self._ready(now_s)
+        if not ready or self._company_wait_s(ready, now_s) > 0:
             return None
-        chosen = self._choose(self._ready(now_s), free_lanes)
+        chosen = self._choose(ready, free_lanes)
         for queued in chosen:
             request_id = queued.request.request_id
             del self._queued[request_id]
@@ -155,6 +150,12 @@ class Scheduler:
         if request.revision == 1:
             return float("-inf")
         return self._pacer.ready_s(request.channel_key, self._num_lanes)
+
+    def _company_wait_s(self, ready: list[_Queued], now_s: float) -> float:
+        if any(q.request.is_final for q in ready) or len(ready) >= self._policy.max_batch_size:
+            return 0.0
+        oldest_s = min(q.added_s for q in ready)
+        return max(0.0, oldest_s + self._policy.max_wait_ms / _MS_PER_S - now_s)
 
     def _paced_wait_s(self, now_s: float) -> float | None:
         earliest_s = min((self._ready_s(q) for q in self._queued.values()), default=float("inf"))

@@ -26,11 +26,10 @@ class Worker:
     or displaced by a newer interim of its channel while it still waits.
     """
 
-    def __init__(
-        self, engine: Engine, policy: SchedulingPolicy, on_batch: OnBatch | None = None, num_lanes: int = 1
-    ) -> None:
-        """`num_lanes` batches go through the engine at the same time, each on a thread of its own."""
+    def __init__(self, engine: Engine, policy: SchedulingPolicy, on_batch: OnBatch | None = None) -> None:
+        """As many batches as the engine has lanes go through it at the same time, each on a thread of its own."""
         self.engine = engine
+        num_lanes = engine.info.num_lanes
         self._free_lanes = num_lanes
         self._scheduler = Scheduler(policy, num_lanes)
         self._on_batch = on_batch

@@ -57,7 +57,7 @@ class WhisperEngine:
     """Whisper with real weights; implements `pipeline.engines.base.Engine`.
 
     Finals are decoded from their whole audio, interims from what was said so far, both with remembered silence up to
-    the 30 s that the model was trained on. Nothing is kept between requests.
+    the 30 s that the model was trained on. Between requests only what interims of an open segment share is kept.
     """
 
     def __init__(self, settings: WhisperSettings) -> None:

@@ -9,6 +9,7 @@ its `quantize_dynamic` knows only one scale for a whole batch.
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -111,18 +112,17 @@ class PackedLinear(nn.Module):
 
 def pack_linears(module: nn.Module) -> None:
     """Replaces every bfloat16 linear layer inside a module."""
-    for name, child in module.named_children():
-        if isinstance(child, nn.Linear) and child.weight.dtype == torch.bfloat16:
-            setattr(module, name, PackedLinear(child))
-        else:
-            pack_linears(child)
+    _replace_linears(module, torch.bfloat16, PackedLinear)
 
 
 def quantize_linears(module: nn.Module) -> None:
     """Replaces every float32 linear layer inside a module; their float weights are let go."""
+    _replace_linears(module, torch.float32, lambda linear: Int8Linear(linear.weight, linear.bias))
+
+
+def _replace_linears(module: nn.Module, dtype: torch.dtype, replacement: Callable[[nn.Linear], nn.Module]) -> None:
     for name, child in module.named_children():
-        if isinstance(child, nn.Linear) and child.weight.dtype == torch.float32:
-            bias = None if child.bias is None else child.bias.detach().float()
-            setattr(module, name, Int8Linear(child.weight.detach().float(), bias))
+        if isinstance(child, nn.Linear) and child.weight.dtype == dtype:
+            setattr(module, name, replacement(child))
         else:
-            quantize_linears(child)
+            _replace_linears(child, dtype, replacement)

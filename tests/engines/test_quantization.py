@@ -1,5 +1,8 @@
 """int8 layers: close to float32, and a row never depends on its batch mates or on the kernel."""
 
+import time
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -48,6 +51,23 @@ def test_it_is_close_to_float32(inputs: int, outputs: int) -> None:
     expected = layer(rows) - layer.bias
     found = Int8Linear(layer.weight, None)(rows)
     assert torch.linalg.vector_norm(found - expected) < 0.015 * torch.linalg.vector_norm(expected)
+
+
+@pytest.mark.parametrize("num_rows", [1, 8, 9, 300])
+def test_no_shape_falls_back_to_a_reference_kernel(num_rows: int) -> None:
+    layer = _layer(384, 1536)
+    int8, rows = Int8Linear(layer.weight, layer.bias), _rows(num_rows, 384)
+    # Reference kernels are a thousand times as slow; a busy machine is not.
+    assert _quickest_s(lambda: int8(rows)) < 20 * _quickest_s(lambda: layer(rows)) + 1e-3
+
+
+def _quickest_s(work: Callable[[], object]) -> float:
+    times_s = []
+    for _ in range(5):
+        started_s = time.perf_counter()
+        work()
+        times_s.append(time.perf_counter() - started_s)
+    return min(times_s)
 
 
 def test_extreme_rows_do_not_overflow() -> None:

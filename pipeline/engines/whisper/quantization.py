@@ -76,8 +76,10 @@ class Int8Linear(nn.Module):
                 levels, 1.0, self._offset, self._few
             )
             return found
+        # Unsigned: without AMX, oneDNN has no quick kernel for two signed operands and falls back to its reference.
+        unsigned = (levels + self._offset).to(torch.uint8)
         found = torch.ops.onednn.qlinear_pointwise(
-            levels.to(torch.int8), 1.0, 0, self._many, self._scales, self._no_offsets, None,
+            unsigned, 1.0, self._offset, self._many, self._scales, self._no_offsets, None,
             1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
         return found

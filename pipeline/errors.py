@@ -1,5 +1,7 @@
 """Errors of the pipeline. Messages name the value, the limit and the remedy, and never hold words of a call."""
 
+from typing import Any
+
 
 class TalkpathError(Exception):
     """Base of all errors raised here."""
@@ -13,6 +15,10 @@ class InvalidConfigError(TalkpathError):
         super().__init__(f"{field}: {message}")
         self.field = field
         self.message = message
+
+    def __reduce__(self) -> tuple[type["InvalidConfigError"], tuple[str, str], dict[str, Any]]:
+        """For pickle, which would pass the text alone."""
+        return type(self), (self.field, self.message), self.__dict__
 
 
 class InvalidAudioError(TalkpathError):

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from urllib.parse import parse_qsl
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -17,54 +16,21 @@ from pipeline.session import RecognitionSession
 from pipeline.types import AudioEncoding, AudioFormat
 from server.addresses import require_bindable, split_address
 from server.admission import Admission
+from server.engines import load_lanes
 from server.errors import StartupError
 from server.lifecycle import Lifecycle, StopSignals
 from server.messages import Terms
 from server.servicer import SERVICE_NAME, SpeechServicer
-from server.settings import ModelSettings, ServerSettings, Settings
+from server.settings import ServerSettings, Settings
 from server.telemetry import Telemetry
 from talkpath.speech.v1 import speech_pb2_grpc
 
-_SCRIPTED_PREFIX = "scripted:"
 _TRANSPORT_LIMIT_FACTOR = 4
 """Messages up to this many times our limit get our own error, which says more than the transport's."""
 _SWITCH_INTERVAL_S = 0.0005
 """The engine's threads give way to the calls' audio this often, instead of every 5 ms."""
 _MAX_CONCURRENT_STREAMS = 10_000
 """A connection: admission decides how many calls there are, not the transport."""
-
-
-def create_engine(name: str, settings: ModelSettings) -> Engine:
-    """Loads a model. "scripted:NAME" and "scripted:NAME?delay_ms=50" need none."""
-    if name.startswith(_SCRIPTED_PREFIX):
-        return _create_scripted(name)
-    # Imported when a model is asked for: it brings torch.
-    from pipeline.engines.whisper.engine import WhisperEngine
-    from pipeline.engines.whisper.settings import WhisperSettings
-
-    return WhisperEngine(
-        WhisperSettings(
-            model=name,
-            device=settings.device,
-            precision=settings.precision,
-            beam_size=settings.beam_size,
-            final_padding_ms=settings.final_padding_ms,
-            look_ahead_ms=settings.look_ahead_ms,
-            num_lanes=settings.num_lanes or None,
-            num_threads=settings.num_threads or None,
-        )
-    )
-
-
-def _create_scripted(name: str) -> Engine:
-    from pipeline.engines.scripted import ScriptedEngine
-
-    model, _, query = name.partition("?")
-    options = dict(parse_qsl(query))
-    delay_ms = options.pop("delay_ms", "0")
-    if options or not delay_ms.isdecimal():
-        raise StartupError(f"model {name!r}: the only option is delay_ms, whole milliseconds")
-    return ScriptedEngine(model, delay_s=int(delay_ms) / 1000)
 
 
 class Server:
@@ -88,9 +54,10 @@ class Server:
             telemetry = Telemetry(self._settings.telemetry)
             undo.callback(telemetry.shutdown)
             workers: list[Worker] = []
-            for engine in engines if engines is not None else await self._load_engines():
-                workers.append(self._create_worker(engine, telemetry))
-                undo.callback(engine.close)
+            for lanes in [[e] for e in engines] if engines is not None else await self._load_lanes():
+                workers.append(self._create_worker(lanes, telemetry))
+                for engine in dict.fromkeys(lanes):
+                    undo.callback(engine.close)
             terms = self._terms(workers)
             await asyncio.to_thread(self._warm_up, workers)
             undo.pop_all()
@@ -113,17 +80,17 @@ class Server:
             raise StartupError(f"server.listen {listen} cannot be listened on") from None
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    async def _load_engines(self) -> list[Engine]:
+    async def _load_lanes(self) -> list[Sequence[Engine]]:
         models = self._settings.models
-        return [await asyncio.to_thread(create_engine, name, models) for name in models.names]
+        return [await asyncio.to_thread(load_lanes, name, models) for name in models.names]
 
-    def _create_worker(self, engine: Engine, telemetry: Telemetry) -> Worker:
-        worker = Worker(engine, self._settings.scheduling.policy(), telemetry.batch_done)
-        telemetry.watch_queue(engine.info.model, lambda: worker.queue_length)
+    def _create_worker(self, lanes: Sequence[Engine], telemetry: Telemetry) -> Worker:
+        worker = Worker(lanes, self._settings.scheduling.policy(), telemetry.batch_done)
+        telemetry.watch_queue(worker.info.model, lambda: worker.queue_length)
         return worker
 
     def _terms(self, workers: Sequence[Worker]) -> Terms:
-        models = {worker.engine.info.model: worker.engine.info for worker in workers}
+        models = {worker.info.model: worker.info for worker in workers}
         language = self._settings.recognition.language_code
         for info in models.values():
             known = (*info.language_codes, *(("auto",) if info.can_detect_language else ()))
@@ -138,7 +105,7 @@ class Server:
     def _warm_up(self, workers: Sequence[Worker]) -> None:
         """Runs what calls will need once, so that a missing component shows now and not in a call."""
         for worker in workers:
-            worker.engine.warm_up()
+            worker.warm_up()
         defaults = self._settings.recognition.call_defaults()
         audio_format = AudioFormat(encoding=AudioEncoding.MULAW, sample_rate_hz=8_000)
         config = SessionConfig(audio_format=audio_format, denoising=defaults.denoising, vad=defaults.vad)
@@ -150,7 +117,7 @@ class Server:
     def _assemble(self, workers: Sequence[Worker], terms: Terms, telemetry: Telemetry) -> Lifecycle:
         settings = self._settings.server
         admission = Admission(settings.max_concurrent_calls, settings.retry_after_s)
-        by_model = {worker.engine.info.model: worker for worker in workers}
+        by_model = {worker.info.model: worker for worker in workers}
         servicer = SpeechServicer(by_model, terms, settings, admission, telemetry)
         lifecycle = Lifecycle(settings, self._grpc_server, servicer, admission, workers, telemetry)
         speech_pb2_grpc.add_SpeechServicer_to_server(servicer, self._grpc_server)

@@ -94,9 +94,12 @@ class ModelSettings(_Section):
     look_ahead_ms: int = Field(default=1_500, ge=500, le=30_000)
     """Interims do not encode audio again that lies this far back; 30000 encodes everything each time."""
     num_lanes: int = Field(default=0, ge=0, le=64)
-    """Batches that go through a model at the same time; 0: on a CPU one a core, at most four, on CUDA one."""
+    """Batches that go through a model at the same time; 0: on a CPU one a core, at most eight, on CUDA one."""
     num_threads: int = Field(default=0, ge=0)
     """CPU threads of each lane; 0: the cores divided by the lanes."""
+    in_process: bool = False
+    """Runs models in the server's own process, their lanes as threads, instead of a process for each lane. Slower with
+    more than a few calls; for systems that cannot fork."""
 
     @field_validator("names", mode="before")
     @classmethod

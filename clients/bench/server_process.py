@@ -34,15 +34,28 @@ class MeasuredServer:
     """In force, as far as they are known."""
 
     def cpu_s(self) -> float | None:
-        """CPU seconds so far."""
+        """CPU seconds so far, those of its engines' processes too."""
         if self.process is None:
             return None
-        times = self.process.cpu_times()
-        return float(times.user + times.system)
+        times = [process.cpu_times() for process in self._family()]
+        return float(sum(t.user + t.system for t in times))
 
     def rss_mb(self) -> float | None:
-        """Resident memory in MiB."""
-        return None if self.process is None else round(self.process.memory_info().rss / _MIB, 1)
+        """Resident memory in MiB; what processes share counts once where the system can tell."""
+        if self.process is None:
+            return None
+        return round(sum(_own_bytes(process) for process in self._family()) / _MIB, 1)
+
+    def _family(self) -> list[psutil.Process]:
+        return [] if self.process is None else [self.process, *self.process.children(recursive=True)]
+
+
+def _own_bytes(process: psutil.Process) -> int:
+    try:
+        # Its share of what it shares: the sum over all processes is what they take together.
+        return int(process.memory_full_info().pss)
+    except (AttributeError, psutil.AccessDenied):
+        return int(process.memory_info().rss)
 
 
 @asynccontextmanager

@@ -27,7 +27,10 @@ class EngineInfo:
 
 
 class Engine(Protocol):
-    """Turns batches of decode requests into hypotheses."""
+    """Turns batches of decode requests into hypotheses.
+
+    Starts no thread before `warm_up`, so that a process with a loaded engine can be forked.
+    """
 
     @property
     def info(self) -> EngineInfo:

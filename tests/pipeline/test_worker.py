@@ -76,7 +76,7 @@ def reports():
 
 @pytest.fixture
 def worker(engine, reports):
-    worker = Worker(engine, SchedulingPolicy(), reports.append)
+    worker = Worker([engine], SchedulingPolicy(), reports.append)
     worker.start()
     yield worker
     engine.may_run.set()
@@ -163,7 +163,7 @@ def test_sessions_whose_names_begin_alike_are_apart(engine, worker):
 
 
 def test_stopping_answers_what_waits(engine):
-    worker, inbox = Worker(engine, SchedulingPolicy()), Inbox()
+    worker, inbox = Worker([engine], SchedulingPolicy()), Inbox()
     worker.start()
     hold(engine, worker, inbox)
     worker.submit(request("a", is_final=True), inbox)

@@ -16,7 +16,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from pipeline.engines.scripted import ScriptedEngine
-from server.app import Server, create_engine
+from server.app import Server
+from server.engines import create_engine
 from server.errors import StartupError
 from server.lifecycle import StopSignals
 from server.servicer import SERVICE_NAME

@@ -65,7 +65,8 @@ class WhisperEngine:
         device = choose_device(settings.device)
         num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         num_lanes = settings.num_lanes or (min(MAX_CPU_LANES, num_cores) if device.type == "cpu" else 1)
-        torch.set_num_threads(settings.num_threads or max(1, num_cores // num_lanes))
+        self._num_threads = settings.num_threads or max(1, num_cores // num_lanes)
+        torch.set_num_threads(1)  # the process may be forked between here and `warm_up`: no pool of threads before that
         precision = choose_precision(settings.precision, device)
         self._model = build_model(load_model(settings.model), device, precision)
         self._log_mel = LogMel(self._model.spec.num_mel_bins, device)
@@ -88,6 +89,7 @@ class WhisperEngine:
         Raises:
             EngineError: The model cannot decode.
         """
+        torch.set_num_threads(self._num_threads)
         lengths_s = [(length_s, False) for length_s in _WARM_UP_INTERIMS_S] + [(_WARM_UP_FINAL_S, True)]
         for number, (length_s, is_final) in enumerate(lengths_s):
             audio = _clip_of(length_s)

@@ -10,8 +10,8 @@ PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
 _MAX_BEAMS = 16
 _MAX_THREADS = 256
 _MAX_LANES = 64
-MAX_CPU_LANES = 4
-"""More would wait for each other's turn with the interpreter."""
+MAX_CPU_LANES = 8
+"""With more cores, each lane has several."""
 WHOLE_WINDOW_MS = 30_000
 """Padding with which nothing is left to remember: the stock window."""
 

@@ -85,7 +85,8 @@ class Server:
         return [await asyncio.to_thread(load_lanes, name, models) for name in models.names]
 
     def _create_worker(self, lanes: Sequence[Engine], telemetry: Telemetry) -> Worker:
-        worker = Worker(lanes, self._settings.scheduling.policy(), telemetry.batch_done)
+        policy = self._settings.scheduling.policy(lanes[0].info.device)
+        worker = Worker(lanes, policy, telemetry.batch_done)
         telemetry.watch_queue(worker.info.model, lambda: worker.queue_length)
         return worker
 

@@ -91,7 +91,7 @@ class ModelSettings(_Section):
     beam_size: int = Field(default=1, ge=1, le=10)
     final_padding_ms: int = Field(default=2_000, ge=0, le=30_000)
     """Silence encoded behind a final; 30000 is the stock window, at several times the cost."""
-    look_ahead_ms: int = Field(default=1_500, ge=500, le=30_000)
+    look_ahead_ms: int = Field(default=1_000, ge=500, le=30_000)
     """Interims do not encode audio again that lies this far back; 30000 encodes everything each time."""
     num_lanes: int = Field(default=0, ge=0, le=64)
     """Batches that go through a model at the same time; 0: on a CPU one a core, at most eight, on CUDA one."""
@@ -167,19 +167,25 @@ class RecognitionSettings(_Section):
 class SchedulingSettings(_Section):
     """Limits of a batch and how urgent its kinds are."""
 
-    max_batch_size: int = Field(default=4, ge=1)
-    """Interims of one batch. More cost less each and hold finals up longer."""
-    max_final_batch_size: int = Field(default=1, ge=1)
-    """A batch of finals is as late as its last one."""
+    max_batch_size: int = Field(default=0, ge=0)
+    """Interims of one batch. More cost less each and hold finals up longer. 0: two on a CPU, 16 on CUDA."""
+    max_final_batch_size: int = Field(default=0, ge=0)
+    """A batch of finals is as late as its last one. 0: one on a CPU, eight on CUDA."""
     max_batch_audio_s: float = Field(default=240.0, gt=0)
     max_wait_ms: int = Field(default=0, ge=0)
     """How long a batch that is not full waits for company."""
     final_deadline_ms: int = Field(default=300, ge=0)
     interim_deadline_ms: int = Field(default=500, ge=0)
 
-    def policy(self) -> SchedulingPolicy:
-        """The same in the scheduler's terms."""
-        return SchedulingPolicy(**self.model_dump())
+    def policy(self, device: str) -> SchedulingPolicy:
+        """The same in the scheduler's terms, for an engine on this device."""
+        # A CPU gains little from rows decoded together; a GPU has nothing to lose.
+        interims, finals = (2, 1) if device == "cpu" else (16, 8)
+        chosen = {
+            "max_batch_size": self.max_batch_size or interims,
+            "max_final_batch_size": self.max_final_batch_size or finals,
+        }
+        return SchedulingPolicy(**self.model_dump() | chosen)
 
 
 class TelemetrySettings(_Section):

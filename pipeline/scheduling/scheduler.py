@@ -29,7 +29,7 @@ _TAKEOVER_S = 1.0
 class SchedulingPolicy:
     """Limits of a batch and how urgent its kinds are."""
 
-    max_batch_size: int = 4
+    max_batch_size: int = 2
     max_final_batch_size: int = 1
     """A batch of finals is as late as its last one."""
     max_batch_audio_s: float = 240.0

@@ -20,7 +20,7 @@ def request(session="a", *, seconds=1.0, is_final=False, channel_tag=1, revision
 
 
 def scheduler(**policy):
-    return Scheduler(SchedulingPolicy(**policy))
+    return Scheduler(SchedulingPolicy(**{"max_batch_size": 4} | policy))
 
 
 def ids(batch):
@@ -182,3 +182,62 @@ def test_every_final_comes_out_exactly_once(rows, max_batch_size):
         assert len(batch.requests) == 1 or batch.padded_audio_s <= 60.0
         taken += [r.request_id for r in batch.requests if r.is_final]
     assert sorted(taken) == sorted(finals)
+
+
+def two_memories(**policy):
+    return Scheduler(SchedulingPolicy(**{"max_batch_size": 4} | policy), num_lanes=2, num_memories=2)
+
+
+def interim_taken(queue, session, now_s, memory):
+    """The first interim of an utterance, decoded on this lane."""
+    queue.add(request(session), now_s)
+    batch = queue.next_batch(now_s, memory=memory)
+    queue.complete(batch)
+    return batch
+
+
+def test_an_utterance_stays_on_its_lane():
+    queue = two_memories()
+    assert interim_taken(queue, "a", 0.0, memory=1)
+    queue.add(request("a", revision=2), 0.1)
+    assert queue.home_of(request("a", revision=2)) == 1
+    assert queue.next_batch(0.2, memory=0) is None
+    assert queue.wait_s(0.2, memory=0) > 0.5
+    assert queue.wait_s(0.2, memory=1) == 0.0
+    assert ids(queue.next_batch(0.2, memory=1)) == ["a/1-1/2"]
+
+
+def test_a_lane_takes_over_what_another_has_let_wait():
+    queue = two_memories(interim_deadline_ms=500)
+    interim_taken(queue, "a", 0.0, memory=1)
+    queue.add(request("a", revision=2), 1.0)
+    assert queue.next_batch(2.4, memory=0) is None
+    assert ids(queue.next_batch(2.6, memory=0)) == ["a/1-1/2"]
+    assert queue.home_of(request("a", revision=3)) == 0
+
+
+def test_finals_and_new_utterances_go_anywhere():
+    queue = two_memories()
+    interim_taken(queue, "a", 0.0, memory=1)
+    queue.add(request("a", revision=2, is_final=True), 0.1)
+    assert ids(queue.next_batch(0.1, memory=0)) == ["a/1-1/2"]
+    assert queue.home_of(request("a", revision=3)) is None
+    queue.add(request("a", segment=2), 0.3)
+    assert ids(queue.next_batch(0.3, memory=0)) == ["a/1-2/1"]
+
+
+def test_a_lane_leaves_to_a_free_one_what_both_may_take():
+    queue = two_memories()
+    interim_taken(queue, "a", 0.0, memory=0)
+    queue.add(request("a", revision=2), 0.1)
+    for session in "bc":
+        queue.add(request(session), 0.1)
+    assert len(queue.next_batch(0.2, free_lanes=2, memory=0).requests) == 2
+    assert len(queue.next_batch(0.2, free_lanes=1, memory=1).requests) == 1
+
+
+def test_a_session_that_leaves_has_no_home():
+    queue = two_memories()
+    interim_taken(queue, "a", 0.0, memory=1)
+    queue.cancel("a")
+    assert queue.home_of(request("a", revision=2)) is None

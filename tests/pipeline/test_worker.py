@@ -76,7 +76,7 @@ def reports():
 
 @pytest.fixture
 def worker(engine, reports):
-    worker = Worker([engine], SchedulingPolicy(), reports.append)
+    worker = Worker([engine], SchedulingPolicy(max_batch_size=4), reports.append)
     worker.start()
     yield worker
     engine.may_run.set()

@@ -111,4 +111,8 @@ def test_beyond_this_machine_on_purpose() -> None:
 def test_settings_reach_the_pipeline() -> None:
     settings = settings_for_tests(recognition__hangover_ms=900, scheduling__max_batch_size=3)
     assert settings.recognition.call_defaults().endpointing.hangover_ms == 900
-    assert settings.scheduling.policy().max_batch_size == 3
+    assert settings.scheduling.policy("cpu").max_batch_size == 3
+    assert (
+        settings_for_tests().scheduling.policy("cpu").max_batch_size
+        < settings_for_tests().scheduling.policy("cuda").max_batch_size
+    )

@@ -22,9 +22,9 @@ def main(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for lanes that end
-    control = Connection(os.dup(descriptor))
     try:
-        engine = _load(control)
+        with Connection(os.dup(descriptor)) as control:
+            engine = _load(control)
         if engine is not None:
             _open_lanes(engine, socket.socket(fileno=descriptor))
     except (EOFError, ConnectionError):

@@ -167,9 +167,10 @@ class HostedEngine:
 
     def close(self) -> None:
         """See Engine."""
-        self._is_closed = True
-        self._drop_lane()
-        self._host.release()
+        if not self._is_closed:
+            self._is_closed = True
+            self._drop_lane()
+            self._host.release()
 
     def _exchange(self, message: Transcribe | None = None) -> Any:
         lane = self._lane

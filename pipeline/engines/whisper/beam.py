@@ -62,7 +62,7 @@ def beam_search(search: Search, cross: CrossStates, plans: Sequence[RowPlan], nu
 
 
 def _first_beams(search: Search, cache: DecoderCache, plans: Sequence[RowPlan], num_beams: int) -> list[_Row]:
-    per_row, no_speech = search.prefill(cache, plans, [()] * len(plans))
+    per_row, no_speech = search.prefill(cache, [plan.prompt for plan in plans], [()] * len(plans))
     cache.expand(num_beams)
     rows = []
     for index, (plan, logits, prob) in enumerate(zip(plans, per_row, no_speech, strict=True)):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from pipeline.engines.whisper.agreement import AgreedText
+
 _FIRST_POSITIONS = 256
 """Room for 5 s at first, doubled when it is used up."""
 _TAIL_SAMPLES = 1_600
@@ -67,6 +69,11 @@ class SegmentContext:
     """Encoder positions that are not encoded again."""
     encoder: GrowingStates = field(default_factory=GrowingStates)
     cross: GrowingStates = field(default_factory=GrowingStates)
+    text: AgreedText = field(default_factory=AgreedText)
+
+    def restart(self) -> None:
+        """Other audio has taken the name: nothing is known of it. Room that was made is kept."""
+        self.settled, self.frames, self.text = 0, None, AgreedText()
 
     def continues_in(self, samples: torch.Tensor) -> bool:
         """Whether these samples begin with those known so far."""

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from pipeline.engines.whisper.contexts import GrowingStates
+from pipeline.engines.whisper.convolution import FrameConvolution
 from pipeline.engines.whisper.spec import MAX_POSITIONS, ModelSpec
 
 _CONV_REACH = 2
@@ -73,8 +74,8 @@ class Encoder(nn.Module):
 
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
-        self.conv1 = nn.Conv1d(spec.num_mel_bins, spec.width, kernel_size=3, padding=1)
-        self.conv2 = nn.Conv1d(spec.width, spec.width, kernel_size=3, stride=2, padding=1)
+        self.conv1 = FrameConvolution(spec.num_mel_bins, spec.width)
+        self.conv2 = FrameConvolution(spec.width, spec.width, stride=2)
         self.register_buffer("positions", torch.zeros(MAX_POSITIONS, spec.width))
         self.layers = nn.ModuleList(EncoderLayer(spec.width, spec.num_heads) for _ in range(spec.encoder_layers))
         self.norm = nn.LayerNorm(spec.width)
@@ -109,6 +110,5 @@ class Encoder(nn.Module):
         return normed
 
     def _convolved(self, mel: torch.Tensor) -> torch.Tensor:
-        """`(rows, mel bins, frames)` to `(rows, positions, width)`, laid out as all layers behind read it."""
-        hidden = F.gelu(self.conv2(F.gelu(self.conv1(mel))))
-        return hidden.transpose(1, 2).contiguous()
+        """`(rows, mel bins, frames)` to `(rows, positions, width)`."""
+        return F.gelu(self.conv2(F.gelu(self.conv1(mel.transpose(1, 2).contiguous()))))

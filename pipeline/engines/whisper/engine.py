@@ -5,7 +5,7 @@ import os
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ import torch
 from pipeline.engines.base import EngineInfo
 from pipeline.engines.whisper.attempts import Attempts
 from pipeline.engines.whisper.cache import CrossStates
-from pipeline.engines.whisper.contexts import SegmentContexts
+from pipeline.engines.whisper.contexts import SegmentContext, SegmentContexts
 from pipeline.engines.whisper.features import LogMel
 from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, settle
 from pipeline.engines.whisper.language import detect_languages
@@ -21,12 +21,21 @@ from pipeline.engines.whisper.model import WhisperModel, build_model, choose_dev
 from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
-from pipeline.engines.whisper.settings import MAX_CPU_LANES, WhisperSettings
+from pipeline.engines.whisper.settings import MAX_CPU_LANES, WHOLE_WINDOW_MS, WhisperSettings
 from pipeline.engines.whisper.silence import remembered_speech
 from pipeline.engines.whisper.sources import load_model
 from pipeline.engines.whisper.windows import Listener
 from pipeline.errors import EngineError
-from pipeline.types import CORE_SAMPLE_RATE_HZ, Batch, DecodeHints, DecodeRequest, DecodeResult, Hypothesis, Samples
+from pipeline.types import (
+    CORE_SAMPLE_RATE_HZ,
+    SAMPLES_PER_MS,
+    Batch,
+    DecodeHints,
+    DecodeRequest,
+    DecodeResult,
+    Hypothesis,
+    Samples,
+)
 
 MAX_AUDIO_MS = 30_000
 _ENGLISH = "en"
@@ -51,6 +60,7 @@ class _Row:
     frames: torch.Tensor = field(repr=False)
     language_code: str
     plan: RowPlan
+    context: SegmentContext | None = None
 
 
 class WhisperEngine:
@@ -142,6 +152,10 @@ class WhisperEngine:
     def _interims(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
         cross, rows = self._follow(requests)
         found = self._attempts.interims(cross, [row.plan for row in rows])
+        for candidates, row in zip(found, rows, strict=True):
+            if candidates and row.context is not None:
+                best, heard = candidates[0], len(row.request.audio)
+                row.context.text.note(row.plan.prompt, best.tokens, best.log_probs, heard)
         return [
             make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False)
             for candidates, row in zip(found, rows, strict=True)
@@ -156,14 +170,33 @@ class WhisperEngine:
     def _follow(self, requests: Sequence[DecodeRequest]) -> tuple[CrossStates, list[_Row]]:
         """The same for utterances under way, of which the beginning may be encoded already."""
         settings = self._settings
+        contexts = [self._contexts.of(r.segment_key) for r in requests]
         followed = [
-            self._listener.follow(
-                self._contexts.of(r.segment_key), self._samples(r), settings.interim_padding_ms, settings.look_ahead_ms
-            )
-            for r in requests
+            self._listener.follow(context, self._samples(r), settings.interim_padding_ms, settings.look_ahead_ms)
+            for context, r in zip(contexts, requests, strict=True)
         ]
         cross = CrossStates([row for row, _ in followed])
-        return cross, self._rows(cross, requests, [frames for _, frames in followed])
+        rows = self._rows(cross, requests, [frames for _, frames in followed])
+        return cross, [self._settled(row, context) for row, context in zip(rows, contexts, strict=True)]
+
+    def _settled(self, row: _Row, context: SegmentContext) -> _Row:
+        """The row with what needs no decoding."""
+        if self._settings.timestamps:
+            return row
+        plan, text = row.plan, context.text
+        min_age_samples = self._settings.settle_text_ms * SAMPLES_PER_MS
+        num_settled = min(
+            text.num_settled(plan.prompt, len(row.request.audio), min_age_samples), plan.max_new_tokens - 1
+        )
+        if self._settings.settle_text_ms == WHOLE_WINDOW_MS or plan.draft[:num_settled] != text.tokens[:num_settled]:
+            num_settled = 0
+        plan = replace(
+            plan,
+            settled=text.tokens[:num_settled],
+            settled_log_probs=text.log_probs[:num_settled],
+            draft=plan.draft[num_settled:],
+        )
+        return replace(row, plan=plan, context=context)
 
     def _samples(self, request: DecodeRequest) -> torch.Tensor:
         # The copy is needed: torch takes no read-only arrays, and the request's audio may be a growing buffer's view.

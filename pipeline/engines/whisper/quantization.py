@@ -18,8 +18,10 @@ from torch import nn
 _WEIGHT_LEVELS = 127
 _FEW_ROWS = 8
 """Up to here FBGEMM wins."""
-_MAX_TWICE_PACKED_WEIGHTS = 4_000_000
-"""Larger weights are packed for one kernel only."""
+_FEW_ROWS_OF_LARGE = 2
+_LARGE_WEIGHTS = 4_000_000
+_ROUNDING = 1.5 * 2**23
+"""Float32 numbers around it are a whole one apart, so that adding it rounds, halves to even."""
 _NO_LEVEL = 1e-20
 """Smallest scale; rows of zeros stay zeros."""
 
@@ -53,33 +55,36 @@ class Int8Linear(nn.Module):
         # Without VNNI two products are added in 16 bits: 127 * 63 * 2 is the most that fits with an offset of 64.
         self._levels = 127 if has_sums else 63
         self._offset = self._levels + 1
-        is_large = levels.numel() > _MAX_TWICE_PACKED_WEIGHTS
+        self._most_few = _FEW_ROWS_OF_LARGE if levels.numel() > _LARGE_WEIGHTS else _FEW_ROWS
         self._scales = scales
         self._no_offsets = torch.zeros(self.out_features, dtype=torch.int32)
         self._many = torch.ops.onednn.qlinear_prepack(levels, None) if has_sums else None
-        self._few = None if has_sums and is_large else _pack_few(levels, scales)
+        self._few = _pack_few(levels, scales)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """`(..., inputs)` to `(..., outputs)`."""
         flat = hidden.reshape(-1, self.in_features)
         scale = (flat.abs().amax(1, keepdim=True) / self._levels).clamp_(min=_NO_LEVEL)
-        summed = self._sums((flat / scale).round_())
+        summed = self._sums((flat / scale).add_(_ROUNDING + self._offset))
         scaled = summed.mul_(scale) if self.bias is None else torch.addcmul(self.bias, summed, scale)
         return scaled.view(*hidden.shape[:-1], self.out_features)
 
-    def _sums(self, levels: torch.Tensor) -> torch.Tensor:
-        """Sums of products with the weights' scales, not yet with those of the rows."""
-        few = self._few is not None and (len(levels) <= _FEW_ROWS or self._many is None)
-        if few:
+    def _sums(self, shifted: torch.Tensor) -> torch.Tensor:
+        """Sums of products with the weights' scales, not yet with those of the rows.
+
+        `shifted` are the rows' levels, rounded by being added to `_ROUNDING`, and their offset.
+        """
+        if self._many is None or (self._few is not None and len(shifted) <= self._most_few):
             # The levels are whole numbers already: the kernel's own rounding changes nothing.
             found: torch.Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-                levels, 1.0, self._offset, self._few
+                shifted.sub_(_ROUNDING + self._offset), 1.0, self._offset, self._few
             )
             return found
         # Unsigned: without AMX, oneDNN has no quick kernel for two signed operands and falls back to its reference.
-        unsigned = (levels + self._offset).to(torch.uint8)
+        # The lowest bits of the sum are the level: many times as quick as a conversion from float32 to 8 bits.
+        levels = shifted.view(torch.int32).to(torch.uint8)
         found = torch.ops.onednn.qlinear_pointwise(
-            unsigned, 1.0, self._offset, self._many, self._scales, self._no_offsets, None,
+            levels, 1.0, self._offset, self._many, self._scales, self._no_offsets, None,
             1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
         return found

@@ -35,8 +35,13 @@ class RowPlan:
     """Of the sampling; the same audio gets the same one."""
     min_tokens: int = 0
     """A greedy text that ends before it has so many is doubted: it goes on, if that reads well."""
+    settled: tuple[int, ...] = field(default=(), repr=False)
+    """Text tokens that the greedy text begins with, whatever the model would say now."""
+    settled_log_probs: tuple[float, ...] = field(default=(), repr=False)
+    """What they were believed with."""
     draft: tuple[int, ...] = field(default=(), repr=False)
-    """Text tokens that may be right; greedy search verifies them in one step. Changes the cost, not the outcome."""
+    """Text tokens that may be right, behind the settled ones; greedy search verifies them in one step. Changes the
+    cost, not the outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,14 @@ class _Live:
 
     def __post_init__(self) -> None:
         self.draft = Draft(self.plan.draft)
+        if self.generator is None:
+            self.tokens = list(self.plan.settled)
+            self.log_probs = list(self.plan.settled_log_probs)
+
+    def proposal(self) -> Sequence[int]:
+        """The draft's guess at what follows."""
+        room = self.plan.max_new_tokens - len(self.tokens) - 1
+        return self.draft.proposal(self.tokens[len(self.plan.settled) :], room)
 
 
 class Search:
@@ -105,7 +118,7 @@ class Search:
         rows = [_Live(i, plan, _generator(plan, temperature)) for i, plan in enumerate(plans)]
         cache = self.decoder.new_cache(cross, max(_max_tokens(plan) for plan in plans))
         drafts = _proposals(rows, temperature)
-        per_row, no_speech = self.prefill(cache, plans, drafts)
+        per_row, no_speech = self.prefill(cache, [(*r.plan.prompt, *r.tokens) for r in rows], drafts)
         for row, prob in zip(rows, no_speech, strict=True):
             row.no_speech_prob = prob
         live = self._accept(cache, rows, drafts, per_row, temperature)
@@ -116,15 +129,15 @@ class Search:
         return [_outcome(row, self.vocabulary.end_of_text) for row in rows]
 
     def prefill(
-        self, cache: DecoderCache, plans: Sequence[RowPlan], drafts: Sequence[Sequence[int]]
+        self, cache: DecoderCache, prompts: Sequence[Sequence[int]], drafts: Sequence[Sequence[int]]
     ) -> tuple[list[torch.Tensor], list[float]]:
-        """Runs prompts and drafts.
+        """Runs prompts, whatever text is settled behind them, and drafts.
 
         Returns:
             For each row the logits behind its prompt and behind each draft token, `(1 + draft, vocabulary)`, and
             its no-speech probability.
         """
-        per_row, firsts = self._run(cache, [plan.prompt for plan in plans], drafts, with_first=True)
+        per_row, firsts = self._run(cache, prompts, drafts, with_first=True)
         return per_row, self._no_speech_probs(firsts)
 
     def _run(
@@ -213,7 +226,7 @@ def _zip(rows: Sequence[_Live], drafts: Sequence[Sequence[int]]) -> Iterator[tup
 def _proposals(rows: Sequence[_Live], temperature: float) -> list[Sequence[int]]:
     if temperature > 0:
         return [()] * len(rows)
-    return [row.draft.proposal(row.tokens, row.plan.max_new_tokens - len(row.tokens) - 1) for row in rows]
+    return [row.proposal() for row in rows]
 
 
 def _max_tokens(plan: RowPlan) -> int:

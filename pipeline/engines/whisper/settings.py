@@ -47,9 +47,12 @@ class WhisperSettings:
     """Silence encoded behind the audio of an interim, before the remembered silence follows."""
     final_padding_ms: int = 2_000
     """The same for finals. 4 s halve their cost at the word error rate of the stock window (`WHOLE_WINDOW_MS`)."""
-    look_ahead_ms: int = 1_500
+    look_ahead_ms: int = 1_000
     """Interims do not encode audio again that lies this far back. More is dearer and closer to the final; from
     `WHOLE_WINDOW_MS` on everything is encoded each time."""
+    settle_text_ms: int = 3_000
+    """Words that an utterance's interims have agreed on for so long are not decoded again by the next ones; from
+    `WHOLE_WINDOW_MS` on all are. Less could make words count as stable that nothing has confirmed."""
     max_contexts: int = 64
     """Utterances under way of which encoded audio is kept, of all calls together."""
     num_lanes: int | None = None
@@ -67,6 +70,7 @@ class WhisperSettings:
         _require_range("interim_padding_ms", self.interim_padding_ms, 0, WHOLE_WINDOW_MS)
         _require_range("final_padding_ms", self.final_padding_ms, 0, WHOLE_WINDOW_MS)
         _require_range("look_ahead_ms", self.look_ahead_ms, 500, WHOLE_WINDOW_MS)
+        _require_range("settle_text_ms", self.settle_text_ms, 500, WHOLE_WINDOW_MS)
         _require_range("max_contexts", self.max_contexts, 1, 100_000)
         if self.num_lanes is not None:
             _require_range("num_lanes", self.num_lanes, 1, _MAX_LANES)

@@ -68,7 +68,7 @@ class Listener:
             What the decoder attends to, valid until the next call with this context, and the raw frames.
         """
         if not context.continues_in(samples):
-            context.settled, context.frames = 0, None
+            context.restart()
         if context.frames is None:
             frames = self._log_mel.frames(samples)
         else:

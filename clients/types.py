@@ -74,6 +74,7 @@ class NoticeCode(Enum):
     SERVER_DRAINING = "SERVER_DRAINING"
     DECODE_FAILED = "DECODE_FAILED"
     WAV_HEADER_SKIPPED = "WAV_HEADER_SKIPPED"
+    FALLING_BEHIND = "FALLING_BEHIND"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,8 @@ class NoticeCode(Enum):
 
     DECODE_FAILED = "DECODE_FAILED"
     WAV_HEADER_SKIPPED = "WAV_HEADER_SKIPPED"
+    FALLING_BEHIND = "FALLING_BEHIND"
+    """Sent by whoever drives a session, since that knows the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from pipeline.events import RecognitionResult, SessionEvent
+from pipeline.events import NoticeCode, RecognitionResult, SessionEvent, SessionNotice
 from pipeline.scheduling.worker import Worker
 from pipeline.session import NEED_AUDIO, RecognitionSession
 from pipeline.types import CancelDecode, DecodeRequest, DecodeResult
@@ -24,6 +24,7 @@ from server.arrivals import ArrivalLog, bytes_per_second
 from server.errors import CallCutError, EngineStalledError
 from server.idle import IdleWatch
 from server.inbox import Inbox
+from server.lag import LagWatch
 from server.messages import Audio, CallConfig, CallMessage, Flush, Gap, KeepAlive
 from server.settings import ServerSettings
 from server.telemetry import CallTelemetry, ResultLatency
@@ -31,6 +32,8 @@ from server.textguard import TextGuard
 
 _SLICE_MS = 100
 """Audio given to the session at a time: some milliseconds of work."""
+_AHEAD_MS = 2_000
+"""A caller whose call clock is further ahead of its audio's first arrival is not live."""
 _MS_PER_S = 1000
 
 
@@ -84,6 +87,7 @@ class Call:
         self._slice_bytes = bytes_per_second(audio_format) * _SLICE_MS // _MS_PER_S
         self._arrivals = ArrivalLog(audio_format, config.session.start_offset_ms, time.monotonic())
         self._idle = IdleWatch(settings.idle_gap_ms, self._arrivals, self._fill_gap)
+        self._lag = LagWatch(settings.behind_notice_s)
         self._text_guard = TextGuard(audio_format.encoding)
         self._interim_shown: set[str] = set()
         self._pending_finals: set[str] = set()
@@ -212,6 +216,17 @@ class Call:
         latency = self._latency(event)
         await self._emit(event, latency)
         self._telemetry.sent(event, latency)
+        if isinstance(event, RecognitionResult):
+            await self._tell_when_behind(event)
+
+    async def _tell_when_behind(self, result: RecognitionResult) -> None:
+        now_s = time.monotonic()
+        if self._arrivals.lag_ms(now_s) < -_AHEAD_MS:
+            return  # a recording, sent faster than it was spoken, waits its turn
+        lag_s = now_s - self._arrivals.arrived_s(result.result_end_ms)
+        if self._lag.falls_behind(lag_s):
+            message = f"results are {lag_s:.1f} s behind the audio; interims come more rarely, nothing is lost"
+            await self._send(SessionNotice(code=NoticeCode.FALLING_BEHIND, message=message))
 
     def _latency(self, event: SessionEvent) -> ResultLatency:
         if not isinstance(event, RecognitionResult):

@@ -50,6 +50,8 @@ class ServerSettings(_Section):
     """How long a call waits for an answer of the engine before it fails."""
     idle_gap_ms: int = Field(default=0, ge=0)
     """A live caller that sends no audio for this long is taken to have none: the call clock moves on. 0: off."""
+    behind_notice_s: float = Field(default=3.0, ge=0)
+    """A live caller is told when its results are further behind its audio than this. 0: never."""
     drain_grace_s: float = Field(default=30.0, ge=0)
     """After the first signal, live calls may go on for this long."""
     drain_flush_s: float = Field(default=10.0, gt=0)

@@ -23,7 +23,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 from prometheus_client import CollectorRegistry, start_http_server
 
-from pipeline.events import RecognitionResult, SessionEvent
+from pipeline.events import RecognitionResult, SessionEvent, SessionNotice
 from pipeline.types import CORE_SAMPLE_RATE_HZ, BatchReport, DecodeRequest, DecodeResult
 from server.addresses import split_address
 from server.errors import StartupError
@@ -44,6 +44,7 @@ class _Instruments:
     def __init__(self, meter: Meter) -> None:
         self.calls_active = meter.create_up_down_counter("talkpath.calls.active", description="Live calls")
         self.calls = meter.create_counter("talkpath.calls", description="Calls that ended, by status")
+        self.notices = meter.create_counter("talkpath.notices", description="What callers were told, by code")
         self.audio = meter.create_counter("talkpath.audio", unit="s", description="Audio taken in")
         self.decode_rtf = meter.create_histogram(
             "talkpath.decode.rtf",
@@ -120,6 +121,8 @@ class CallTelemetry:
 
     def sent(self, event: SessionEvent, latency: ResultLatency) -> None:
         """An event went out to the caller."""
+        if isinstance(event, SessionNotice):
+            self._instruments.notices.add(1, {"model": self._model, "code": event.code.value})
         if not isinstance(event, RecognitionResult):
             return
         labels = {"model": self._model}

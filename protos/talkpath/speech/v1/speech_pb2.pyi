@@ -857,6 +857,10 @@ class Notice(_message.Message):
         """A decode failed; its segment ends with an empty final."""
         WAV_HEADER_SKIPPED: Notice._Code.ValueType  # 3
         """A WAV header was found at the start of the audio and left out."""
+        FALLING_BEHIND: Notice._Code.ValueType  # 4
+        """The server is too busy to keep up with this live call: results are late and interims rare. Sent again only after
+        the call has caught up in between. Nothing is lost; new calls would be better sent elsewhere.
+        """
 
     class Code(_Code, metaclass=_CodeEnumTypeWrapper):
         """Kinds of notices."""
@@ -869,6 +873,10 @@ class Notice(_message.Message):
     """A decode failed; its segment ends with an empty final."""
     WAV_HEADER_SKIPPED: Notice.Code.ValueType  # 3
     """A WAV header was found at the start of the audio and left out."""
+    FALLING_BEHIND: Notice.Code.ValueType  # 4
+    """The server is too busy to keep up with this live call: results are late and interims rare. Sent again only after
+    the call has caught up in between. Nothing is lost; new calls would be better sent elsewhere.
+    """
 
     CODE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int

@@ -134,8 +134,6 @@ class Batch:
     requests: tuple[DecodeRequest, ...]
     padded_audio_s: float
     """Longest request times number of requests."""
-    num_spare_lanes: int = 0
-    """Lanes that had nothing to do when the batch was taken: their cores may help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,11 +142,7 @@ class Scheduler:
         for queued in chosen:
             self._take(queued, now_s, memory)
         longest_s = max(q.audio_s for q in chosen)
-        return Batch(
-            requests=tuple(q.request for q in chosen),
-            padded_audio_s=longest_s * len(chosen),
-            num_spare_lanes=max(0, free_lanes - 1),
-        )
+        return Batch(requests=tuple(q.request for q in chosen), padded_audio_s=longest_s * len(chosen))
 
     def home_of(self, request: DecodeRequest) -> int | None:
         """The memory that holds the request's utterance; None where any lane will do."""

@@ -1,12 +1,10 @@
 """The engine as the worker sees it: batches, hints, refusals, drafts, and audio without words."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from pipeline.engines.base import Engine
 from pipeline.engines.whisper.engine import WhisperEngine
@@ -202,13 +200,3 @@ def test_languages_are_detected_and_translated(base: WhisperEngine, recordings: 
     translated = text(base.transcribe(batch(spanish))[0]).lower()
     assert "operating" in translated
     assert "information" in translated
-
-
-def test_lent_cores_change_no_final(tiny: WhisperEngine) -> None:
-    long = np.concatenate([clip(name) for name in CLIP_TEXTS])
-    assert len(long) > 8 * 16_000
-    asked = request(long, word_details=True)
-    alone = tiny.transcribe(batch(asked))
-    helped = tiny.transcribe(replace(batch(asked), num_spare_lanes=1))
-    assert helped == alone
-    assert torch.get_num_threads() == tiny._num_threads

@@ -20,8 +20,6 @@ from pipeline.types import Batch, DecodeResult
 _BATCH_TIMEOUT_S = 100.0
 """A batch that takes longer than this hangs: below what a call waits for its answer (`server.decode_timeout_s`)."""
 _EXIT_TIMEOUT_S = 10.0
-_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
-"""Threads that one lane lends another must not spin in between."""
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +80,7 @@ class EngineHost:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "pipeline.engines.hosting.host", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | _ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )

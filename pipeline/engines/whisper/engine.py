@@ -4,10 +4,8 @@ import math
 import os
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -24,8 +22,8 @@ from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import MAX_CPU_LANES, WHOLE_WINDOW_MS, WhisperSettings
+from pipeline.engines.whisper.silence import remembered_speech
 from pipeline.engines.whisper.sources import load_model
-from pipeline.engines.whisper.warming import warm_up_batches
 from pipeline.engines.whisper.windows import Listener
 from pipeline.errors import EngineError
 from pipeline.types import (
@@ -36,6 +34,7 @@ from pipeline.types import (
     DecodeRequest,
     DecodeResult,
     Hypothesis,
+    Samples,
 )
 
 MAX_AUDIO_MS = 30_000
@@ -49,8 +48,8 @@ _FEW_TOKENS_PER_S = 2.3
 behind the first sentence."""
 _UNSPOKEN_S = 0.8
 """Pre-roll, post-roll and the like."""
-_LONG_FRAMES = 800
-"""Below 8 s of audio, threads cost more in waking up than they save."""
+_WARM_UP_INTERIMS_S = (1.0, 5.0, 10.0)
+_WARM_UP_FINAL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +100,11 @@ class WhisperEngine:
             EngineError: The model cannot decode.
         """
         torch.set_num_threads(self._num_threads)
-        for batch in warm_up_batches():
-            result = self.transcribe(batch)[0]
+        lengths_s = [(length_s, False) for length_s in _WARM_UP_INTERIMS_S] + [(_WARM_UP_FINAL_S, True)]
+        for number, (length_s, is_final) in enumerate(lengths_s):
+            audio = _clip_of(length_s)
+            request = _warm_up_request(audio, number, is_final)
+            result = self.transcribe(Batch(requests=(request,), padded_audio_s=length_s))[0]
             if result.error is not None:
                 raise EngineError(f"model {self._info.model!r} does not decode: {result.error}")
 
@@ -119,10 +121,7 @@ class WhisperEngine:
             else:
                 (finals if request.is_final else interims).append(index)
         with torch.inference_mode():
-            for indices, decode in (
-                (finals, partial(self._finals, num_spare_lanes=batch.num_spare_lanes)),
-                (interims, self._interims),
-            ):
+            for indices, decode in ((finals, self._finals), (interims, self._interims)):
                 found = decode([batch.requests[i] for i in indices]) if indices else []
                 for index, hypotheses in zip(indices, found, strict=True):
                     request_id = batch.requests[index].request_id
@@ -139,8 +138,8 @@ class WhisperEngine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _finals(self, requests: Sequence[DecodeRequest], num_spare_lanes: int) -> list[list[Hypothesis]]:
-        cross, rows = self._listen(requests, self._settings.final_padding_ms, num_spare_lanes)
+    def _finals(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
+        cross, rows = self._listen(requests, self._settings.final_padding_ms)
         by_beams: dict[int, list[int]] = defaultdict(list)
         for index, row in enumerate(rows):
             by_beams[self._num_beams(row.request.hints)].append(index)
@@ -162,29 +161,11 @@ class WhisperEngine:
             for candidates, row in zip(found, rows, strict=True)
         ]
 
-    def _listen(
-        self, requests: Sequence[DecodeRequest], padding_ms: int, num_spare_lanes: int
-    ) -> tuple[CrossStates, list[_Row]]:
+    def _listen(self, requests: Sequence[DecodeRequest], padding_ms: int) -> tuple[CrossStates, list[_Row]]:
         """Encodes the audio of requests, finds their languages and plans their decoding."""
         frames = [self._log_mel.frames(self._samples(request)) for request in requests]
-        is_long = any(row.shape[1] >= _LONG_FRAMES for row in frames)
-        with self._threads(1 + num_spare_lanes if is_long else 1):
-            cross = self._listener.listen(frames, padding_ms)
+        cross = self._listener.listen(frames, padding_ms)
         return cross, self._rows(cross, requests, frames)
-
-    @contextmanager
-    def _threads(self, num_lanes: int) -> Iterator[None]:
-        """Uses the cores of so many lanes."""
-        before = torch.get_num_threads()
-        wanted = self._num_threads * num_lanes if self._model.device.type == "cpu" else before
-        if wanted <= before:
-            yield
-            return
-        torch.set_num_threads(wanted)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
 
     def _follow(self, requests: Sequence[DecodeRequest]) -> tuple[CrossStates, list[_Row]]:
         """The same for utterances under way, of which the beginning may be encoded already."""
@@ -289,4 +270,25 @@ def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) ->
         can_detect_language=multilingual,
         max_alternatives=settings.max_alternatives,
         num_lanes=num_lanes,
+    )
+
+
+def _clip_of(length_s: float) -> Samples:
+    """The remembered clip, cut or followed by silence."""
+    audio = np.zeros(int(length_s * CORE_SAMPLE_RATE_HZ), dtype=np.float32)
+    clip = remembered_speech()[: len(audio)]
+    audio[: len(clip)] = clip
+    return audio
+
+
+def _warm_up_request(audio: Samples, number: int, is_final: bool) -> DecodeRequest:
+    return DecodeRequest(
+        request_id=f"warm-up/{number}",
+        session_id="warm-up",
+        segment_id=str(number),
+        channel_tag=1,
+        revision=1,
+        audio=audio,
+        is_final=is_final,
+        hints=DecodeHints(word_details=True),
     )

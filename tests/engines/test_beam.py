@@ -48,7 +48,7 @@ def _total(candidate: Candidate) -> float:
 def _forced(search: Search, cross: CrossStates, plan: RowPlan, tokens: tuple[int, ...]) -> list[float]:
     """Log probabilities of given tokens, in one pass."""
     cache = search.decoder.new_cache(cross, len(plan.prompt) + len(tokens))
-    logits = search.prefill(cache, [plan], [tokens])[0][0]
+    logits = search.prefill(cache, [plan.prompt], [tokens])[0][0]
     scores = search.rules.apply(logits, [tokens[:n] for n in range(len(tokens) + 1)]).log_softmax(-1)
     return [scores[n, token].item() for n, token in enumerate(tokens)]
 

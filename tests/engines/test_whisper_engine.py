@@ -94,9 +94,9 @@ class _CountingDecoder:
 
 
 def _words(result: DecodeResult) -> list[tuple[str, tuple[int, ...], tuple[float, ...]]]:
-    """Texts and tokens; certainties without their last decimal, which may hang on how many tokens were read at once."""
+    """Texts and tokens; certainties nearly, since their last decimals may hang on how many tokens were read at once."""
     return [
-        (a.transcript, a.tokens, tuple(pytest.approx(c, abs=0.02) for c in a.certainties)) for a in result.alternatives
+        (a.transcript, a.tokens, tuple(pytest.approx(c, abs=0.05) for c in a.certainties)) for a in result.alternatives
     ]
 
 

@@ -1,8 +1,8 @@
 """The encoder's convolutions over frames, as linear layers over three neighbouring frames each.
 
 Frames lie one behind the other in memory, so that three neighbours are one run of numbers: a convolution is a matrix
-product over overlapping rows, in whatever precision linear layers have, and its outcome lies as the layers behind it
-read it.
+product over overlapping rows, without a weight to be brought into another order each time, and its outcome lies as
+the layers behind it read it.
 """
 
 from typing import Any

@@ -115,6 +115,7 @@ def _quantize(encoder: Encoder, decoder: Decoder) -> None:
             layer.cross.kv.to(torch.bfloat16)
             pack_linears(layer.cross)
     else:
-        quantize_linears(encoder)
+        # Not the convolutions: quiet parts of a spectrum are lost in 8 bits (base took Spanish for Latin).
+        quantize_linears(encoder.layers)
     quantize_linears(decoder)
     decoder.projection = Int8Linear(decoder.embeddings, None)

@@ -1,15 +1,13 @@
 """The ideas of Talkpath's Whisper engine, switched on one after the other.
 
-A new idea is one entry of `IDEAS`. Its settings must exist in `WhisperSettings`: ideas that this build does not know
-are left out.
+A new idea is one entry of `IDEAS`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pipeline.engines.whisper.settings import WHOLE_WINDOW_MS, WhisperSettings
-from pipeline.errors import InvalidConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,12 @@ IDEAS = (
     Idea(
         name="encoder cache",
         off={"look_ahead_ms": WHOLE_WINDOW_MS},
-        on={"look_ahead_ms": DEFAULTS.get("look_ahead_ms")},
+        on={"look_ahead_ms": DEFAULTS["look_ahead_ms"]},
+    ),
+    Idea(
+        name="settled text",
+        off={"settle_text_ms": WHOLE_WINDOW_MS},
+        on={"settle_text_ms": DEFAULTS["settle_text_ms"]},
     ),
     Idea(name="batches", with_batches=True),
 )
@@ -71,27 +74,14 @@ class Variant:
 
 def variants(setup: Setup, lanes: int) -> tuple[Variant, ...]:
     """Stock-like first, each of the following with one more idea, all of them in the last."""
-    here = (idea for idea in IDEAS if setup.device in idea.devices and not (idea.with_batches and lanes == 1))
-    known = tuple(filter(is_known, here))
-    return tuple(_variant(known, num_on, setup, lanes) for num_on in range(len(known) + 1))
+    here = [i for i in IDEAS if setup.device in i.devices and not (i.with_batches and lanes == 1)]
+    return tuple(_variant(here, num_on, setup, lanes) for num_on in range(len(here) + 1))
 
 
-def is_known(idea: Idea) -> bool:
-    """Whether this build's settings can switch the idea."""
-    if not {*idea.on, *idea.off} <= DEFAULTS.keys():
-        return False
-    try:
-        WhisperSettings(**idea.on)
-        WhisperSettings(**idea.off)
-    except InvalidConfigError:
-        return False
-    return True
-
-
-def _variant(known: tuple[Idea, ...], num_on: int, setup: Setup, lanes: int) -> Variant:
-    on = known[:num_on]
+def _variant(ideas: Sequence[Idea], num_on: int, setup: Setup, lanes: int) -> Variant:
+    on = ideas[:num_on]
     settings: dict[str, Any] = {}
-    for idea in known:
+    for idea in ideas:
         settings |= idea.on if idea in on else idea.off
     newest = on[-1].name if on else ""
     together = f" of {lanes}" if on and on[-1].with_batches else ""

@@ -48,8 +48,8 @@ _FEW_TOKENS_PER_S = 2.3
 behind the first sentence."""
 _UNSPOKEN_S = 0.8
 """Pre-roll, post-roll and the like."""
-_WARM_UP_INTERIMS_S = (1.0, 5.0, 10.0)
-_WARM_UP_FINAL_S = 5.0
+_WARM_UP_INTERIMS_S = (1.0, 5.0, 10.0, 25.0)
+_WARM_UP_FINALS_S = (5.0, 25.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class WhisperEngine:
             EngineError: The model cannot decode.
         """
         torch.set_num_threads(self._num_threads)
-        lengths_s = [(length_s, False) for length_s in _WARM_UP_INTERIMS_S] + [(_WARM_UP_FINAL_S, True)]
+        lengths_s = [(s, False) for s in _WARM_UP_INTERIMS_S] + [(s, True) for s in _WARM_UP_FINALS_S]
         for number, (length_s, is_final) in enumerate(lengths_s):
             audio = _clip_of(length_s)
             request = _warm_up_request(audio, number, is_final)

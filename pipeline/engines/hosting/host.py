@@ -6,15 +6,18 @@ cannot be forked; its host serves the one lane itself.
 Hosts and lanes leave signals to the server, which lets calls finish first, and end when their connection does.
 """
 
+import ctypes
 import gc
 import os
 import signal
 import socket
-import sys
 from multiprocessing.connection import Connection
 
 from pipeline.engines.base import Engine
 from pipeline.engines.hosting.messages import Failure, Load, Ready, Release, Transcribe
+
+IDLE_S = 2.0
+"""A lane without work for so long gives free memory back: allocators keep tens of MB of it, a changing number."""
 
 
 def main(descriptor: int) -> None:
@@ -63,6 +66,8 @@ def _serve(engine: Engine, lane: Connection) -> None:
     try:
         lane.send(_warmed_up(engine))
         while True:
+            if not lane.poll(IDLE_S):
+                _give_memory_back()
             message: Transcribe | Release = lane.recv()
             if isinstance(message, Release):
                 engine.release(message.segment_keys)
@@ -70,6 +75,12 @@ def _serve(engine: Engine, lane: Connection) -> None:
                 lane.send(_answer(engine, message))
     except (EOFError, ConnectionError):
         pass  # the server has gone, or wants no more of this lane
+
+
+def _give_memory_back() -> None:
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+    if trim is not None:
+        trim(0)
 
 
 def _warmed_up(engine: Engine) -> Ready | Failure:
@@ -85,7 +96,3 @@ def _answer(engine: Engine, message: Transcribe) -> object:
         return engine.transcribe(message.batch)
     except Exception as error:
         return Failure.of(error)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -20,6 +20,8 @@ from pipeline.types import Batch, DecodeResult
 _BATCH_TIMEOUT_S = 100.0
 """A batch that takes longer than this hangs: below what a call waits for its answer (`server.decode_timeout_s`)."""
 _EXIT_TIMEOUT_S = 10.0
+_PROGRAM = "import sys; sys.path = sys.argv[2:]; from pipeline.engines.hosting.host import main; main(int(sys.argv[1]))"
+"""Finds modules where this process finds them."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,9 +80,8 @@ class EngineHost:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "pipeline.engines.hosting.host", str(theirs.fileno())],
+                [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), *(path or os.getcwd() for path in sys.path)],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )

@@ -23,9 +23,13 @@ from clients.types import (
     Notice,
     NoticeCode,
     Result,
+    Scene,
+    SceneKind,
     ServerInfo,
     SpeechActivity,
     Task,
+    Turn,
+    TurnKind,
     Word,
 )
 from talkpath.speech.v1 import speech_pb2 as pb
@@ -73,6 +77,8 @@ def _settings_to_wire(settings: CallSettings) -> pb.StreamingConfig:
         config=config_to_wire(settings),
         interim_results=settings.interim_results,
         enable_speech_activity_events=settings.speech_activity,
+        enable_scene_events=settings.scene_events,
+        enable_turn_events=settings.turn_events,
         endpointing=endpointing_to_wire(settings.endpointing),
         call=call,
     )
@@ -113,6 +119,8 @@ def _settings(message: pb.StreamingConfig) -> CallSettings:
         ),
         interim_results=message.interim_results,
         speech_activity=message.enable_speech_activity_events,
+        scene_events=message.enable_scene_events,
+        turn_events=message.enable_turn_events,
         call_id=call.call_id,
         tenant=call.tenant,
         agent_id=call.agent_id,
@@ -171,12 +179,35 @@ def _notice(message: pb.Notice) -> Notice:
     return Notice(code=code, message=message.message, channel_tag=message.channel_tag)
 
 
+def _scene(message: pb.Scene) -> Scene:
+    return Scene(
+        kind=_enum(pb.Scene.Kind, message.kind, SceneKind.UNKNOWN),
+        channel_tag=message.channel_tag,
+        offset_ms=message.offset.ToMilliseconds(),
+        duration_ms=message.duration.ToMilliseconds(),
+        is_over=message.is_over,
+        digit=message.digit,
+    )
+
+
+def _turn(message: pb.Turn) -> Turn:
+    return Turn(
+        kind=_enum(pb.Turn.Kind, message.kind, TurnKind.UNKNOWN),
+        channel_tag=message.channel_tag,
+        offset_ms=message.offset.ToMilliseconds(),
+        result_id=message.result_id,
+        transcript=message.transcript,
+    )
+
+
 _EVENT_READERS: dict[str, Callable[[Any], CallEvent]] = {
     "call_started": lambda message: CallStarted(call_id=message.call_id, settings=_settings(message.config)),
     "result": read_result,
     "speech_activity": _speech_activity,
     "ack": lambda message: Ack(offset_ms=message.audio_offset.ToMilliseconds()),
     "notice": _notice,
+    "scene": _scene,
+    "turn": _turn,
 }
 
 

@@ -95,6 +95,8 @@ class SessionConfig:
     denoising: DenoisingMode = DenoisingMode.VAD_ONLY
     vad: VadMode = VadMode.COMBINED
     speech_activity_events: bool = False
+    scene_events: bool = False
+    turn_events: bool = False
     start_offset_ms: int = 0
     """Where in the call the first audio lies; more than 0 when a call is resumed."""
 

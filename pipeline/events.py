@@ -20,6 +20,39 @@ class NoticeCode(Enum):
     WAV_HEADER_SKIPPED = "WAV_HEADER_SKIPPED"
     FALLING_BEHIND = "FALLING_BEHIND"
     """Sent by whoever drives a session, since that knows the time."""
+    ENCODING_MISMATCH = "ENCODING_MISMATCH"
+    SAMPLE_RATE_MISMATCH = "SAMPLE_RATE_MISMATCH"
+    POOR_LINE = "POOR_LINE"
+    LANGUAGE_LOCKED = "LANGUAGE_LOCKED"
+
+
+class SceneKind(Enum):
+    """What else than speech is on a line."""
+
+    DTMF = "DTMF"
+    RINGBACK = "RINGBACK"
+    BUSY = "BUSY"
+    DIAL_TONE = "DIAL_TONE"
+    SPECIAL_INFORMATION = "SPECIAL_INFORMATION"
+    FAX = "FAX"
+    MODEM = "MODEM"
+    BEEP = "BEEP"
+    MUSIC = "MUSIC"
+    SILENCE = "SILENCE"
+    DUPLICATE_CHANNEL = "DUPLICATE_CHANNEL"
+    CROSSTALK = "CROSSTALK"
+    MISSING_AUDIO = "MISSING_AUDIO"
+
+
+class TurnKind(Enum):
+    """What happened to a party's turn."""
+
+    STARTED = "STARTED"
+    ENDS_PROBABLY = "ENDS_PROBABLY"
+    """It paused, and its words so far are decoded."""
+    GOES_ON = "GOES_ON"
+    """It spoke again after ENDS_PROBABLY."""
+    ENDED = "ENDED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,4 +102,32 @@ class SessionNotice:
     """0 for the whole call."""
 
 
-SessionEvent = RecognitionResult | SpeechActivity | AudioAcknowledged | SessionNotice
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneEvent:
+    """Something on a line that is no speech. What lasts is told twice: when it is recognised and when it is over."""
+
+    kind: SceneKind
+    channel_tag: int
+    offset_ms: int
+    """Where it begins."""
+    duration_ms: int
+    """How long it lasted, or has lasted so far."""
+    is_over: bool
+    digit: str = ""
+    """DTMF only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEvent:
+    """How a party's turn goes."""
+
+    kind: TurnKind
+    channel_tag: int
+    offset_ms: int
+    """Start of speech for STARTED and GOES_ON, end of speech for the others."""
+    result_id: str = ""
+    """ENDS_PROBABLY and ENDED."""
+    transcript: str = field(default="", repr=False)
+
+
+SessionEvent = RecognitionResult | SpeechActivity | AudioAcknowledged | SessionNotice | SceneEvent | TurnEvent

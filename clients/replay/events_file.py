@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from clients.replay.player import CallTrace, TimedEvent
-from clients.types import Ack, CallEvent, CallStarted, Notice, Result, SpeechActivity
+from clients.types import Ack, CallEvent, CallStarted, Notice, Result, Scene, SpeechActivity, Turn
 
 
 def write_events(path: Path, traces: Iterable[CallTrace]) -> None:
@@ -47,8 +47,33 @@ def _describe(event: CallEvent) -> tuple[str, dict[str, Any]]:
         case Notice():
             code = event.code.value
             return "notice", {"code": code, "message": event.message, "channel_tag": event.channel_tag}
+        case Scene():
+            return "scene", _scene_fields(event)
+        case Turn():
+            return "turn", _turn_fields(event)
         case CallStarted():
             return "call_started", {"call_id": event.call_id}
+
+
+def _scene_fields(scene: Scene) -> dict[str, Any]:
+    return {
+        "scene": scene.kind.value,
+        "channel_tag": scene.channel_tag,
+        "offset_ms": scene.offset_ms,
+        "duration_ms": scene.duration_ms,
+        "is_over": scene.is_over,
+        "digit": scene.digit,
+    }
+
+
+def _turn_fields(turn: Turn) -> dict[str, Any]:
+    return {
+        "turn": turn.kind.value,
+        "text": turn.transcript,
+        "channel_tag": turn.channel_tag,
+        "offset_ms": turn.offset_ms,
+        "result_id": turn.result_id,
+    }
 
 
 def _result_fields(result: Result) -> dict[str, Any]:

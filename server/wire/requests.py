@@ -50,6 +50,8 @@ def parse_start(request: pb.StreamingRecognizeRequest | None, terms: Terms, call
         config.session,
         interim=replace(terms.defaults.interim, enabled=message.interim_results),
         speech_activity_events=message.enable_speech_activity_events,
+        scene_events=message.enable_scene_events,
+        turn_events=message.enable_turn_events,
         start_offset_ms=_resume_offset_ms(message.call),
     )
     return replace(config, session=session, info=info)

@@ -5,10 +5,28 @@ from collections.abc import Iterable
 from google.protobuf.duration_pb2 import Duration
 
 from pipeline.config import MAX_CHANNELS, SUPPORTED_SAMPLE_RATES_HZ
-from pipeline.events import AudioAcknowledged, RecognitionResult, SessionEvent, SessionNotice, SpeechActivity
+from pipeline.events import (
+    AudioAcknowledged,
+    RecognitionResult,
+    SceneEvent,
+    SessionEvent,
+    SessionNotice,
+    SpeechActivity,
+    TurnEvent,
+)
 from pipeline.types import Hypothesis, Word
 from server.messages import CallConfig, Terms
-from server.wire.tables import ACTIVITY_KINDS, DENOISING, ENCODINGS, END_REASONS, NOTICE_CODES, ROLES, TASKS
+from server.wire.tables import (
+    ACTIVITY_KINDS,
+    DENOISING,
+    ENCODINGS,
+    END_REASONS,
+    NOTICE_CODES,
+    ROLES,
+    SCENE_KINDS,
+    TASKS,
+    TURN_KINDS,
+)
 from talkpath.speech.v1 import speech_pb2 as pb
 
 StreamingResponse = pb.StreamingRecognizeResponse
@@ -34,6 +52,10 @@ def render_event(
         return pb.StreamingRecognizeResponse(speech_activity=_activity(event))
     if isinstance(event, AudioAcknowledged):
         return pb.StreamingRecognizeResponse(ack=pb.Ack(audio_offset=_duration(event.offset_ms)))
+    if isinstance(event, SceneEvent):
+        return pb.StreamingRecognizeResponse(scene=_scene(event))
+    if isinstance(event, TurnEvent):
+        return pb.StreamingRecognizeResponse(turn=_turn(event))
     return pb.StreamingRecognizeResponse(notice=_notice(event))
 
 
@@ -126,6 +148,27 @@ def _activity(event: SpeechActivity) -> pb.SpeechActivity:
     )
 
 
+def _scene(event: SceneEvent) -> pb.Scene:
+    return pb.Scene(
+        kind=SCENE_KINDS.number(event.kind),  # type: ignore[arg-type]
+        channel_tag=event.channel_tag,
+        offset=_duration(event.offset_ms),
+        duration=_duration(event.duration_ms),
+        is_over=event.is_over,
+        digit=event.digit,
+    )
+
+
+def _turn(event: TurnEvent) -> pb.Turn:
+    return pb.Turn(
+        kind=TURN_KINDS.number(event.kind),  # type: ignore[arg-type]
+        channel_tag=event.channel_tag,
+        offset=_duration(event.offset_ms),
+        result_id=event.result_id,
+        transcript=event.transcript,
+    )
+
+
 def _notice(event: SessionNotice) -> pb.Notice:
     code = NOTICE_CODES.number(event.code)
     return pb.Notice(code=code, message=event.message, channel_tag=event.channel_tag)  # type: ignore[arg-type]
@@ -137,6 +180,8 @@ def _streaming_config(config: CallConfig) -> pb.StreamingConfig:
         config=_recognition_config(config),
         interim_results=session.interim.enabled,
         enable_speech_activity_events=session.speech_activity_events,
+        enable_scene_events=session.scene_events,
+        enable_turn_events=session.turn_events,
         endpointing=pb.EndpointingConfig(
             onset_ms=endpointing.onset_ms,
             hangover_ms=endpointing.hangover_ms,

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from pipeline.config import DenoisingMode
 from pipeline.errors import InvalidConfigError
-from pipeline.events import ActivityKind, NoticeCode
+from pipeline.events import ActivityKind, NoticeCode, SceneKind, TurnKind
 from pipeline.types import AudioEncoding, EndReason, Task
 from server.messages import ChannelRole
 from talkpath.speech.v1 import speech_pb2 as pb
@@ -58,4 +58,6 @@ ROLES = EnumTable(
 )
 END_REASONS = EnumTable(dict(pb.RecognitionResult.EndReason.items()), {reason.value: reason for reason in EndReason})
 ACTIVITY_KINDS = EnumTable(dict(pb.SpeechActivity.Kind.items()), {kind.value: kind for kind in ActivityKind})
+SCENE_KINDS = EnumTable(dict(pb.Scene.Kind.items()), {kind.value: kind for kind in SceneKind})
+TURN_KINDS = EnumTable(dict(pb.Turn.Kind.items()), {kind.value: kind for kind in TurnKind})
 NOTICE_CODES = EnumTable(dict(pb.Notice.Code.items()), {code.value: code for code in NoticeCode})

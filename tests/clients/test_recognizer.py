@@ -392,7 +392,7 @@ async def test_what_the_audio_source_raises_is_raised_and_ends_the_call():
 
 
 async def newer_server(requests: AsyncIterator[Request], context: grpc.aio.ServicerContext) -> AsyncIterator[Response]:
-    yield Response.FromString(bytes([0x32, 0x00]))  # field 6, an event this client does not know
+    yield Response.FromString(bytes([0x9A, 0x06, 0x00]))  # field 99, an event this client does not know
     yield Response(notice=pb.Notice(code=77, message="from the future"))  # type: ignore[arg-type]
 
 

@@ -72,10 +72,16 @@ class StreamingConfig(_message.Message):
     ENABLE_SPEECH_ACTIVITY_EVENTS_FIELD_NUMBER: _builtins.int
     ENDPOINTING_FIELD_NUMBER: _builtins.int
     CALL_FIELD_NUMBER: _builtins.int
+    ENABLE_SCENE_EVENTS_FIELD_NUMBER: _builtins.int
+    ENABLE_TURN_EVENTS_FIELD_NUMBER: _builtins.int
     interim_results: _builtins.bool
     """Send interim results while someone speaks."""
     enable_speech_activity_events: _builtins.bool
     """Send SpeechActivity events."""
+    enable_scene_events: _builtins.bool
+    """Send Scene events: keys pressed, call-progress tones, music, silence and the like."""
+    enable_turn_events: _builtins.bool
+    """Send Turn events: when a party has the floor and when it has probably, and surely, finished."""
     @_builtins.property
     def config(self) -> Global___RecognitionConfig:
         """How to decode and recognise the audio."""
@@ -96,10 +102,12 @@ class StreamingConfig(_message.Message):
         enable_speech_activity_events: _builtins.bool = ...,
         endpointing: Global___EndpointingConfig | None = ...,
         call: Global___CallInfo | None = ...,
+        enable_scene_events: _builtins.bool = ...,
+        enable_turn_events: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "config", b"config", "endpointing", b"endpointing"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "config", b"config", "enable_speech_activity_events", b"enable_speech_activity_events", "endpointing", b"endpointing", "interim_results", b"interim_results"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "config", b"config", "enable_scene_events", b"enable_scene_events", "enable_speech_activity_events", b"enable_speech_activity_events", "enable_turn_events", b"enable_turn_events", "endpointing", b"endpointing", "interim_results", b"interim_results"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -199,6 +207,7 @@ class RecognitionConfig(_message.Message):
     ENABLE_WORD_CONFIDENCE_FIELD_NUMBER: _builtins.int
     MAX_ALTERNATIVES_FIELD_NUMBER: _builtins.int
     DENOISE_FIELD_NUMBER: _builtins.int
+    SPEECH_CONTEXTS_FIELD_NUMBER: _builtins.int
     encoding: Global___RecognitionConfig.AudioEncoding.ValueType
     """Required."""
     sample_rate_hertz: _builtins.int
@@ -223,6 +232,10 @@ class RecognitionConfig(_message.Message):
     def allowed_language_codes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """With "auto": the languages to choose from. Empty: all of the model."""
 
+    @_builtins.property
+    def speech_contexts(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpeechContext]:
+        """Names, products and phrases that are likely in this call."""
+
     def __init__(
         self,
         *,
@@ -237,26 +250,84 @@ class RecognitionConfig(_message.Message):
         enable_word_confidence: _builtins.bool = ...,
         max_alternatives: _builtins.int = ...,
         denoise: Global___RecognitionConfig.Denoise.ValueType = ...,
+        speech_contexts: _abc.Iterable[Global___SpeechContext] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_language_codes", b"allowed_language_codes", "audio_channel_count", b"audio_channel_count", "denoise", b"denoise", "enable_word_confidence", b"enable_word_confidence", "enable_word_time_offsets", b"enable_word_time_offsets", "encoding", b"encoding", "language_code", b"language_code", "max_alternatives", b"max_alternatives", "model", b"model", "sample_rate_hertz", b"sample_rate_hertz", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_language_codes", b"allowed_language_codes", "audio_channel_count", b"audio_channel_count", "denoise", b"denoise", "enable_word_confidence", b"enable_word_confidence", "enable_word_time_offsets", b"enable_word_time_offsets", "encoding", b"encoding", "language_code", b"language_code", "max_alternatives", b"max_alternatives", "model", b"model", "sample_rate_hertz", b"sample_rate_hertz", "speech_contexts", b"speech_contexts", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecognitionConfig: _TypeAlias = RecognitionConfig  # noqa: Y015
 
 @_typing.final
-class EndpointingConfig(_message.Message):
-    """When speech counts as begun and as ended. 0 means the server's default."""
+class SpeechContext(_message.Message):
+    """Phrases that are likely in a call. They help to spell what was said; what was not said they do not add."""
 
     DESCRIPTOR: _descriptor.Descriptor
+
+    PHRASES_FIELD_NUMBER: _builtins.int
+    BOOST_FIELD_NUMBER: _builtins.int
+    boost: _builtins.float
+    """0 to 20: how much likelier they become. 0: the server's default."""
+    @_builtins.property
+    def phrases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Words or short phrases, written as they shall appear."""
+
+    def __init__(
+        self,
+        *,
+        phrases: _abc.Iterable[_builtins.str] | None = ...,
+        boost: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boost", b"boost", "phrases", b"phrases"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpeechContext: _TypeAlias = SpeechContext  # noqa: Y015
+
+@_typing.final
+class EndpointingConfig(_message.Message):
+    """When speech counts as begun and as ended. 0 means the profile's value."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Profile:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[EndpointingConfig._Profile.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        PROFILE_UNSPECIFIED: EndpointingConfig._Profile.ValueType  # 0
+        """The server's default."""
+        CONVERSATION: EndpointingConfig._Profile.ValueType  # 1
+        """People who talk to each other."""
+        SHORT_ANSWER: EndpointingConfig._Profile.ValueType  # 2
+        """Short answers to a voice menu: ends soon, but waits for numbers to be complete."""
+        DICTATION: EndpointingConfig._Profile.ValueType  # 3
+        """Long sentences with pauses to think."""
+
+    class Profile(_Profile, metaclass=_ProfileEnumTypeWrapper):
+        """What kind of speech is expected; sets the durations that are not given."""
+
+    PROFILE_UNSPECIFIED: EndpointingConfig.Profile.ValueType  # 0
+    """The server's default."""
+    CONVERSATION: EndpointingConfig.Profile.ValueType  # 1
+    """People who talk to each other."""
+    SHORT_ANSWER: EndpointingConfig.Profile.ValueType  # 2
+    """Short answers to a voice menu: ends soon, but waits for numbers to be complete."""
+    DICTATION: EndpointingConfig.Profile.ValueType  # 3
+    """Long sentences with pauses to think."""
 
     ONSET_MS_FIELD_NUMBER: _builtins.int
     HANGOVER_MS_FIELD_NUMBER: _builtins.int
     MAX_SEGMENT_MS_FIELD_NUMBER: _builtins.int
     SENSITIVITY_FIELD_NUMBER: _builtins.int
     PRE_ROLL_MS_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    NUMBER_HANGOVER_MS_FIELD_NUMBER: _builtins.int
     onset_ms: _builtins.int
     """Speech of at least this long begins an utterance."""
     hangover_ms: _builtins.int
@@ -267,6 +338,10 @@ class EndpointingConfig(_message.Message):
     """0 to 1: higher takes quieter or less certain sounds for speech. Not set: the server's default."""
     pre_roll_ms: _builtins.int
     """Audio kept from before the onset, so that the first sound is not clipped."""
+    profile: Global___EndpointingConfig.Profile.ValueType
+    """What kind of speech is expected."""
+    number_hangover_ms: _builtins.int
+    """Silence that ends an utterance while a number that is being said seems incomplete."""
     def __init__(
         self,
         *,
@@ -275,10 +350,12 @@ class EndpointingConfig(_message.Message):
         max_segment_ms: _builtins.int = ...,
         sensitivity: _builtins.float | None = ...,
         pre_roll_ms: _builtins.int = ...,
+        profile: Global___EndpointingConfig.Profile.ValueType = ...,
+        number_hangover_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity", "sensitivity", b"sensitivity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity", "hangover_ms", b"hangover_ms", "max_segment_ms", b"max_segment_ms", "onset_ms", b"onset_ms", "pre_roll_ms", b"pre_roll_ms", "sensitivity", b"sensitivity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity", "hangover_ms", b"hangover_ms", "max_segment_ms", b"max_segment_ms", "number_hangover_ms", b"number_hangover_ms", "onset_ms", b"onset_ms", "pre_roll_ms", b"pre_roll_ms", "profile", b"profile", "sensitivity", b"sensitivity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sensitivity: _TypeAlias = _typing.Literal["sensitivity"]  # noqa: Y015
     _WhichOneofArgType__sensitivity: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity"]  # noqa: Y015
@@ -477,9 +554,65 @@ class Control(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class Dtmf(_message.Message):
+        """A key that the telephone system saw pressed, out of band (RFC 4733, SIP INFO)."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        DIGIT_FIELD_NUMBER: _builtins.int
+        CHANNEL_TAG_FIELD_NUMBER: _builtins.int
+        digit: _builtins.str
+        """One of 0 to 9, *, #, A to D."""
+        channel_tag: _builtins.int
+        """1..N."""
+        def __init__(
+            self,
+            *,
+            digit: _builtins.str = ...,
+            channel_tag: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_tag", b"channel_tag", "digit", b"digit"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Update(_message.Message):
+        """New settings for the utterances that begin from here on."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        LANGUAGE_CODE_FIELD_NUMBER: _builtins.int
+        SPEECH_CONTEXTS_FIELD_NUMBER: _builtins.int
+        REPLACE_SPEECH_CONTEXTS_FIELD_NUMBER: _builtins.int
+        language_code: _builtins.str
+        """BCP-47, or "auto". Empty: as before."""
+        replace_speech_contexts: _builtins.bool
+        """Take over `speech_contexts`, also if it is empty."""
+        @_builtins.property
+        def speech_contexts(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpeechContext]:
+            """Instead of those before, if `replace_speech_contexts`."""
+
+        def __init__(
+            self,
+            *,
+            language_code: _builtins.str = ...,
+            speech_contexts: _abc.Iterable[Global___SpeechContext] | None = ...,
+            replace_speech_contexts: _builtins.bool = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["language_code", b"language_code", "replace_speech_contexts", b"replace_speech_contexts", "speech_contexts", b"speech_contexts"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     FLUSH_FIELD_NUMBER: _builtins.int
     KEEP_ALIVE_FIELD_NUMBER: _builtins.int
     GAP_FIELD_NUMBER: _builtins.int
+    DTMF_FIELD_NUMBER: _builtins.int
+    UPDATE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def flush(self) -> Global___Control.Flush:
         """Finalize what is pending."""
@@ -492,18 +625,28 @@ class Control(_message.Message):
     def gap(self) -> Global___Control.Gap:
         """Missing audio."""
 
+    @_builtins.property
+    def dtmf(self) -> Global___Control.Dtmf:
+        """Key pressed."""
+
+    @_builtins.property
+    def update(self) -> Global___Control.Update:
+        """New settings."""
+
     def __init__(
         self,
         *,
         flush: Global___Control.Flush | None = ...,
         keep_alive: Global___Control.KeepAlive | None = ...,
         gap: Global___Control.Gap | None = ...,
+        dtmf: Global___Control.Dtmf | None = ...,
+        update: Global___Control.Update | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "flush", b"flush", "gap", b"gap", "keep_alive", b"keep_alive"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "dtmf", b"dtmf", "flush", b"flush", "gap", b"gap", "keep_alive", b"keep_alive", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "flush", b"flush", "gap", b"gap", "keep_alive", b"keep_alive"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["control", b"control", "dtmf", b"dtmf", "flush", b"flush", "gap", b"gap", "keep_alive", b"keep_alive", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_control: _TypeAlias = _typing.Literal["flush", "keep_alive", "gap"]  # noqa: Y015
+    _WhichOneofReturnType_control: _TypeAlias = _typing.Literal["flush", "keep_alive", "gap", "dtmf", "update"]  # noqa: Y015
     _WhichOneofArgType_control: _TypeAlias = _typing.Literal["control", b"control"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_control) -> _WhichOneofReturnType_control | None: ...
 
@@ -520,6 +663,8 @@ class StreamingRecognizeResponse(_message.Message):
     SPEECH_ACTIVITY_FIELD_NUMBER: _builtins.int
     ACK_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    SCENE_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def call_started(self) -> Global___CallStarted:
         """First message of every call."""
@@ -540,6 +685,14 @@ class StreamingRecognizeResponse(_message.Message):
     def notice(self) -> Global___Notice:
         """Something the caller should know."""
 
+    @_builtins.property
+    def scene(self) -> Global___Scene:
+        """What else than speech is on the line."""
+
+    @_builtins.property
+    def turn(self) -> Global___Turn:
+        """Who has the floor."""
+
     def __init__(
         self,
         *,
@@ -548,12 +701,14 @@ class StreamingRecognizeResponse(_message.Message):
         speech_activity: Global___SpeechActivity | None = ...,
         ack: Global___Ack | None = ...,
         notice: Global___Notice | None = ...,
+        scene: Global___Scene | None = ...,
+        turn: Global___Turn | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "call_started", b"call_started", "event", b"event", "notice", b"notice", "result", b"result", "speech_activity", b"speech_activity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "call_started", b"call_started", "event", b"event", "notice", b"notice", "result", b"result", "scene", b"scene", "speech_activity", b"speech_activity", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "call_started", b"call_started", "event", b"event", "notice", b"notice", "result", b"result", "speech_activity", b"speech_activity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "call_started", b"call_started", "event", b"event", "notice", b"notice", "result", b"result", "scene", b"scene", "speech_activity", b"speech_activity", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["call_started", "result", "speech_activity", "ack", "notice"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["call_started", "result", "speech_activity", "ack", "notice", "scene", "turn"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -697,10 +852,15 @@ class Alternative(_message.Message):
     TRANSCRIPT_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     WORDS_FIELD_NUMBER: _builtins.int
+    FORMATTED_TRANSCRIPT_FIELD_NUMBER: _builtins.int
     transcript: _builtins.str
     """The words."""
     confidence: _builtins.float
     """0 to 1."""
+    formatted_transcript: _builtins.str
+    """Finals: the words with spoken numbers written in digits ("four two double one" is "4211"). The same as
+    `transcript` where there are none, and in languages whose numbers are not known.
+    """
     @_builtins.property
     def words(self) -> _containers.RepeatedCompositeFieldContainer[Global___WordInfo]:
         """Filled in finals on demand."""
@@ -711,10 +871,11 @@ class Alternative(_message.Message):
         transcript: _builtins.str = ...,
         confidence: _builtins.float = ...,
         words: _abc.Iterable[Global___WordInfo] | None = ...,
+        formatted_transcript: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "transcript", b"transcript", "words", b"words"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "formatted_transcript", b"formatted_transcript", "transcript", b"transcript", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -814,6 +975,192 @@ class SpeechActivity(_message.Message):
 Global___SpeechActivity: _TypeAlias = SpeechActivity  # noqa: Y015
 
 @_typing.final
+class Scene(_message.Message):
+    """Something on the line that is no speech. What lasts is sent twice: when it is recognised and when it is over."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Kind:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Scene._Kind.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        KIND_UNSPECIFIED: Scene._Kind.ValueType  # 0
+        """Not set."""
+        DTMF: Scene._Kind.ValueType  # 1
+        """A key was pressed; see `digit`."""
+        RINGBACK: Scene._Kind.ValueType  # 2
+        """The called telephone rings."""
+        BUSY: Scene._Kind.ValueType  # 3
+        """The called line is busy, or the network is."""
+        DIAL_TONE: Scene._Kind.ValueType  # 4
+        """Dial tone."""
+        SPECIAL_INFORMATION: Scene._Kind.ValueType  # 5
+        """Three rising tones: the number cannot be reached (ITU-T E.180)."""
+        FAX: Scene._Kind.ValueType  # 6
+        """A fax calls or answers (ITU-T T.30: CNG 1100 Hz, CED 2100 Hz)."""
+        MODEM: Scene._Kind.ValueType  # 7
+        """A modem answers (ITU-T V.25, phase reversals in 2100 Hz)."""
+        BEEP: Scene._Kind.ValueType  # 8
+        """A single tone, as answering machines send before they record."""
+        MUSIC: Scene._Kind.ValueType  # 9
+        """Music."""
+        SILENCE: Scene._Kind.ValueType  # 10
+        """Nobody has said anything for long."""
+        DUPLICATE_CHANNEL: Scene._Kind.ValueType  # 11
+        """Both channels carry the same audio; it is recognised once, on channel 1."""
+        CROSSTALK: Scene._Kind.ValueType  # 12
+        """What is heard on this channel is the other one's voice, faintly; it gives no words."""
+        MISSING_AUDIO: Scene._Kind.ValueType  # 13
+        """The sender had no audio."""
+
+    class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
+        """What it is."""
+
+    KIND_UNSPECIFIED: Scene.Kind.ValueType  # 0
+    """Not set."""
+    DTMF: Scene.Kind.ValueType  # 1
+    """A key was pressed; see `digit`."""
+    RINGBACK: Scene.Kind.ValueType  # 2
+    """The called telephone rings."""
+    BUSY: Scene.Kind.ValueType  # 3
+    """The called line is busy, or the network is."""
+    DIAL_TONE: Scene.Kind.ValueType  # 4
+    """Dial tone."""
+    SPECIAL_INFORMATION: Scene.Kind.ValueType  # 5
+    """Three rising tones: the number cannot be reached (ITU-T E.180)."""
+    FAX: Scene.Kind.ValueType  # 6
+    """A fax calls or answers (ITU-T T.30: CNG 1100 Hz, CED 2100 Hz)."""
+    MODEM: Scene.Kind.ValueType  # 7
+    """A modem answers (ITU-T V.25, phase reversals in 2100 Hz)."""
+    BEEP: Scene.Kind.ValueType  # 8
+    """A single tone, as answering machines send before they record."""
+    MUSIC: Scene.Kind.ValueType  # 9
+    """Music."""
+    SILENCE: Scene.Kind.ValueType  # 10
+    """Nobody has said anything for long."""
+    DUPLICATE_CHANNEL: Scene.Kind.ValueType  # 11
+    """Both channels carry the same audio; it is recognised once, on channel 1."""
+    CROSSTALK: Scene.Kind.ValueType  # 12
+    """What is heard on this channel is the other one's voice, faintly; it gives no words."""
+    MISSING_AUDIO: Scene.Kind.ValueType  # 13
+    """The sender had no audio."""
+
+    KIND_FIELD_NUMBER: _builtins.int
+    CHANNEL_TAG_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    IS_OVER_FIELD_NUMBER: _builtins.int
+    DIGIT_FIELD_NUMBER: _builtins.int
+    kind: Global___Scene.Kind.ValueType
+    """What it is."""
+    channel_tag: _builtins.int
+    """1..N."""
+    is_over: _builtins.bool
+    """False: it goes on; another event with the same kind, channel and offset tells its end."""
+    digit: _builtins.str
+    """DTMF only: one of 0 to 9, *, #, A to D."""
+    @_builtins.property
+    def offset(self) -> _duration_pb2.Duration:
+        """Where it begins, in the call clock."""
+
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration:
+        """How long it lasted; how long so far while it is not over."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___Scene.Kind.ValueType = ...,
+        channel_tag: _builtins.int = ...,
+        offset: _duration_pb2.Duration | None = ...,
+        duration: _duration_pb2.Duration | None = ...,
+        is_over: _builtins.bool = ...,
+        digit: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "offset", b"offset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_tag", b"channel_tag", "digit", b"digit", "duration", b"duration", "is_over", b"is_over", "kind", b"kind", "offset", b"offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Scene: _TypeAlias = Scene  # noqa: Y015
+
+@_typing.final
+class Turn(_message.Message):
+    """How a party's turn goes. A turn is what one party says until it has finished; a bot may prepare its answer at
+    ENDS_PROBABLY, drop it at GOES_ON and speak at ENDED.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Kind:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Turn._Kind.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        KIND_UNSPECIFIED: Turn._Kind.ValueType  # 0
+        """Not set."""
+        STARTED: Turn._Kind.ValueType  # 1
+        """The party began to speak."""
+        ENDS_PROBABLY: Turn._Kind.ValueType  # 2
+        """It paused and the words so far are decoded: the text is what the final will be, unless it goes on."""
+        GOES_ON: Turn._Kind.ValueType  # 3
+        """It went on after ENDS_PROBABLY."""
+        ENDED: Turn._Kind.ValueType  # 4
+        """It has finished; the final result precedes this event."""
+
+    class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
+        """What happened."""
+
+    KIND_UNSPECIFIED: Turn.Kind.ValueType  # 0
+    """Not set."""
+    STARTED: Turn.Kind.ValueType  # 1
+    """The party began to speak."""
+    ENDS_PROBABLY: Turn.Kind.ValueType  # 2
+    """It paused and the words so far are decoded: the text is what the final will be, unless it goes on."""
+    GOES_ON: Turn.Kind.ValueType  # 3
+    """It went on after ENDS_PROBABLY."""
+    ENDED: Turn.Kind.ValueType  # 4
+    """It has finished; the final result precedes this event."""
+
+    KIND_FIELD_NUMBER: _builtins.int
+    CHANNEL_TAG_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    RESULT_ID_FIELD_NUMBER: _builtins.int
+    TRANSCRIPT_FIELD_NUMBER: _builtins.int
+    kind: Global___Turn.Kind.ValueType
+    """What happened."""
+    channel_tag: _builtins.int
+    """1..N."""
+    result_id: _builtins.str
+    """ENDS_PROBABLY and ENDED: the segment's result and its words."""
+    transcript: _builtins.str
+    """See `result_id`."""
+    @_builtins.property
+    def offset(self) -> _duration_pb2.Duration:
+        """Where, in the call clock: start of speech for STARTED and GOES_ON, end of speech for the others."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___Turn.Kind.ValueType = ...,
+        channel_tag: _builtins.int = ...,
+        offset: _duration_pb2.Duration | None = ...,
+        result_id: _builtins.str = ...,
+        transcript: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["offset", b"offset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_tag", b"channel_tag", "kind", b"kind", "offset", b"offset", "result_id", b"result_id", "transcript", b"transcript"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Turn: _TypeAlias = Turn  # noqa: Y015
+
+@_typing.final
 class Ack(_message.Message):
     """All audio before this is final. A caller that reconnects sends again from here, with CallInfo.resume."""
 
@@ -861,6 +1208,14 @@ class Notice(_message.Message):
         """The server is too busy to keep up with this live call: results are late and interims rare. Sent again only after
         the call has caught up in between. Nothing is lost; new calls would be better sent elsewhere.
         """
+        ENCODING_MISMATCH: Notice._Code.ValueType  # 5
+        """The audio does not look like the declared encoding, mu-law sent as LINEAR16 for example."""
+        SAMPLE_RATE_MISMATCH: Notice._Code.ValueType  # 6
+        """It does not look or arrive like the declared sample rate or number of channels."""
+        POOR_LINE: Notice._Code.ValueType  # 7
+        """The line is so loud that it clips, so quiet that words get lost, or has a large DC offset."""
+        LANGUAGE_LOCKED: Notice._Code.ValueType  # 8
+        """With language_code "auto": the language of the call is settled."""
 
     class Code(_Code, metaclass=_CodeEnumTypeWrapper):
         """Kinds of notices."""
@@ -877,6 +1232,14 @@ class Notice(_message.Message):
     """The server is too busy to keep up with this live call: results are late and interims rare. Sent again only after
     the call has caught up in between. Nothing is lost; new calls would be better sent elsewhere.
     """
+    ENCODING_MISMATCH: Notice.Code.ValueType  # 5
+    """The audio does not look like the declared encoding, mu-law sent as LINEAR16 for example."""
+    SAMPLE_RATE_MISMATCH: Notice.Code.ValueType  # 6
+    """It does not look or arrive like the declared sample rate or number of channels."""
+    POOR_LINE: Notice.Code.ValueType  # 7
+    """The line is so loud that it clips, so quiet that words get lost, or has a large DC offset."""
+    LANGUAGE_LOCKED: Notice.Code.ValueType  # 8
+    """With language_code "auto": the language of the call is settled."""
 
     CODE_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int

@@ -1,0 +1,61 @@
+"""What goes into and comes out of the client SDK: frozen values, free of any wire type."""
+
+from clients.types.events import (
+    Ack,
+    ActivityKind,
+    Alternative,
+    CallEvent,
+    CallStarted,
+    EndReason,
+    Notice,
+    NoticeCode,
+    Recognition,
+    Result,
+    Scene,
+    SceneKind,
+    SpeechActivity,
+    Turn,
+    TurnKind,
+    Word,
+)
+from clients.types.server_info import (
+    Limits,
+    ModelInfo,
+    ServerInfo,
+)
+from clients.types.settings import (
+    CallSettings,
+    ChannelRole,
+    Denoise,
+    Encoding,
+    Endpointing,
+    Task,
+)
+
+__all__ = [
+    "Ack",
+    "ActivityKind",
+    "Alternative",
+    "CallEvent",
+    "CallSettings",
+    "CallStarted",
+    "ChannelRole",
+    "Denoise",
+    "Encoding",
+    "EndReason",
+    "Endpointing",
+    "Limits",
+    "ModelInfo",
+    "Notice",
+    "NoticeCode",
+    "Recognition",
+    "Result",
+    "Scene",
+    "SceneKind",
+    "ServerInfo",
+    "SpeechActivity",
+    "Task",
+    "Turn",
+    "TurnKind",
+    "Word",
+]

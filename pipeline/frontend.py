@@ -89,7 +89,7 @@ class ChannelFrontEnd:
         """Takes 10 ms at the source rate, shape `(frame_samples,)`."""
         heard, score = self._listen(self._resampler.process(frame))
         change = self._endpointer.advance(score)
-        self._segmenter.append(heard)
+        self._segmenter.append(heard, score)
         events = self._apply(change, EndReason.SILENCE)
         if self._pauses():
             events += self._pause()

@@ -13,6 +13,16 @@ from pipeline.types import FRAME_MS, FRAME_SAMPLES, EndReason, Samples, SpeechSe
 
 _CUT_SMOOTHING_FRAMES = 5
 """Energies are averaged over this many frames, so that a cut falls into a pause and not into a plosive."""
+VOICED_SCORE = 0.35
+"""From this score on a frame counts for how sure it is that somebody speaks."""
+_SCORE_DECIMALS = 3
+_UNSURE_SCORE = 0.2
+"""On a quiet line frames before the onset are below. Over music or noise they are above, and detection is late."""
+_UNSURE_PRE_ROLL_MS = 800
+"""Most that is kept before an onset to which the line was unsure."""
+
+ScoredFrame = tuple[Samples, float]
+"""10 ms and their speech score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +34,8 @@ class OpenSegment:
     start_sample: int
     """Call clock at 16 kHz."""
     samples: Samples = field(repr=False, compare=False)
+    speech_score: float = 0.0
+    """Mean score of the voiced frames, 0 to 1."""
 
 
 class _Recording:
@@ -38,9 +50,11 @@ class _Recording:
         self._lowest_energy = np.inf
         self._energies: deque[float] = deque(maxlen=_CUT_SMOOTHING_FRAMES)
         self._samples = np.empty(max_frames * FRAME_SAMPLES, dtype=np.float32)
+        self._scores = np.empty(max_frames, dtype=np.float32)
 
-    def append(self, frame: Samples) -> None:
+    def append(self, frame: Samples, score: float) -> None:
         start = self.num_frames * FRAME_SAMPLES
+        self._scores[self.num_frames] = score
         self._samples[start : start + FRAME_SAMPLES] = frame
         self.num_frames += 1
         self._energies.append(float(np.dot(frame, frame)))
@@ -57,6 +71,16 @@ class _Recording:
         view.setflags(write=False)
         return view
 
+    def speech_score(self, num_frames: int) -> float:
+        """Mean score of what was taken for speech in the first frames."""
+        scores = self._scores[:num_frames]
+        voiced = scores[scores >= VOICED_SCORE]
+        return round(float(voiced.mean()), _SCORE_DECIMALS) if len(voiced) else 0.0
+
+    def frames_behind(self, num_frames: int) -> list[ScoredFrame]:
+        audio = self.audio(self.num_frames)[num_frames * FRAME_SAMPLES :]
+        return list(zip(audio.reshape(-1, FRAME_SAMPLES), self._scores[num_frames : self.num_frames], strict=True))
+
 
 class Segmenter:
     """One channel's cutter. Frame numbers are the channel's own, from 0; `start_sample` is call clock."""
@@ -68,7 +92,9 @@ class Segmenter:
         self._cut_search_start_frames = self._max_frames - config.cut_search_ms // FRAME_MS
         self._pre_roll_frames = config.pre_roll_ms // FRAME_MS
         self._post_roll_frames = config.post_roll_ms // FRAME_MS
-        self._recent: deque[Samples] = deque(maxlen=self._pre_roll_frames + config.onset_ms // FRAME_MS)
+        self._unsure_pre_roll_frames = max(self._pre_roll_frames, _UNSURE_PRE_ROLL_MS // FRAME_MS)
+        self._onset_frames = config.onset_ms // FRAME_MS
+        self._recent: deque[ScoredFrame] = deque(maxlen=self._unsure_pre_roll_frames + self._onset_frames)
         self._frame = 0
         self._num_segments = 0
         self._recording: _Recording | None = None
@@ -78,7 +104,8 @@ class Segmenter:
         """Call clock: audio before this can't become part of the open or a future segment."""
         if self._recording is not None:
             return self._sample_at(self._recording.start_frame)
-        return self._sample_at(self._frame - len(self._recent))
+        num_needed = self._pre_roll_of(list(self._recent)) + self._onset_frames
+        return self._sample_at(self._frame - min(num_needed, len(self._recent)))
 
     @property
     def open_segment(self) -> OpenSegment | None:
@@ -88,13 +115,13 @@ class Segmenter:
         surely_kept = recording.cut_frames or min(recording.num_frames, self._cut_search_start_frames)
         return self._open_segment(recording, surely_kept)
 
-    def append(self, frame: Samples) -> None:
-        """Takes the next 10 ms at 16 kHz."""
+    def append(self, frame: Samples, score: float) -> None:
+        """Takes the next 10 ms at 16 kHz and how likely they are speech, 0 to 1."""
         self._frame += 1
         if self._recording is None:
-            self._recent.append(frame)
+            self._recent.append((frame, score))
             return
-        self._recording.append(frame)
+        self._recording.append(frame, score)
         if self._recording.num_frames >= self._cut_search_start_frames + _CUT_SMOOTHING_FRAMES:
             self._recording.search_cut()
 
@@ -105,16 +132,17 @@ class Segmenter:
 
     def open(self, speech_frame: int) -> None:
         """Speech began with this frame: starts a segment with the pre-roll in front of it."""
-        wanted = self._frame - speech_frame + self._pre_roll_frames
-        frames = list(self._recent)[-wanted:]
+        recent = list(self._recent)
+        since_onset = self._frame - speech_frame
+        before = recent[: max(0, len(recent) - since_onset)]
         self._recent.clear()
-        self._start_recording(frames)
+        self._start_recording(recent[-(since_onset + self._pre_roll_of(before)) :])
 
     def close(self, speech_end_frame: int, reason: EndReason) -> SpeechSegment:
         """Ends the open segment. Audio behind the post-roll is kept as pre-roll of the next."""
         recording = self._open_recording()
         num_frames = self._closed_frames(recording, speech_end_frame)
-        rest = self._frames_behind(recording, num_frames)
+        rest = recording.frames_behind(num_frames)
         self._recording = None
         self._recent.extend(rest)
         return self._segment(recording, num_frames, speech_end_frame, reason)
@@ -132,13 +160,22 @@ class Segmenter:
         recording = self._open_recording()
         at_limit = reason is EndReason.MAX_LENGTH and recording.cut_frames
         num_frames = recording.cut_frames if at_limit else recording.num_frames
-        self._start_recording(self._frames_behind(recording, num_frames))
+        self._start_recording(recording.frames_behind(num_frames))
         return self._segment(recording, num_frames, speech_end_frame, reason)
 
     @property
     def is_at_limit(self) -> bool:
         """Whether the open segment has to be split now."""
         return self._recording is not None and self._recording.num_frames >= self._max_frames
+
+    def _pre_roll_of(self, before: list[ScoredFrame]) -> int:
+        """How many of the frames before an onset belong to it."""
+        num_unsure = 0
+        for _, score in reversed(before):
+            if score < _UNSURE_SCORE:
+                break
+            num_unsure += 1
+        return min(self._unsure_pre_roll_frames, self._pre_roll_frames + num_unsure)
 
     def _closed_frames(self, recording: _Recording, speech_end_frame: int) -> int:
         keep = speech_end_frame + self._post_roll_frames - recording.start_frame
@@ -150,24 +187,20 @@ class Segmenter:
             channel_tag=self._channel_tag,
             start_sample=self._sample_at(recording.start_frame),
             samples=recording.audio(num_frames),
+            speech_score=recording.speech_score(num_frames),
         )
 
-    def _start_recording(self, frames: list[Samples]) -> None:
+    def _start_recording(self, frames: list[ScoredFrame]) -> None:
         self._num_segments += 1
         segment_id = f"{self._channel_tag}-{self._num_segments}"
         self._recording = _Recording(segment_id, self._frame - len(frames), self._max_frames)
-        for frame in frames:
-            self._recording.append(frame)
+        for frame, score in frames:
+            self._recording.append(frame, score)
 
     def _open_recording(self) -> _Recording:
         if self._recording is None:
             raise RuntimeError("no segment is open")
         return self._recording
-
-    @staticmethod
-    def _frames_behind(recording: _Recording, num_frames: int) -> list[Samples]:
-        audio = recording.audio(recording.num_frames)[num_frames * FRAME_SAMPLES :]
-        return list(audio.reshape(-1, FRAME_SAMPLES))
 
     def _segment(
         self, recording: _Recording, num_frames: int, speech_end_frame: int, reason: EndReason
@@ -179,6 +212,7 @@ class Segmenter:
             start_sample=self._sample_at(recording.start_frame),
             speech_end_sample=self._sample_at(min(speech_end_frame, end_frame)),
             samples=recording.audio(num_frames),
+            speech_score=recording.speech_score(num_frames),
             end_reason=reason,
         )
 

@@ -19,7 +19,7 @@ from pipeline.events import NoticeCode, RecognitionResult, SessionNotice
 from pipeline.postprocessing import present
 from pipeline.segmentation import OpenSegment
 from pipeline.stabilization import Stabilizer
-from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, Samples, SpeechSegment
+from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, SpeechSegment
 
 SequencerEffect = DecodeRequest | CancelDecode | RecognitionResult | SessionNotice
 
@@ -80,7 +80,7 @@ class ResultSequencer:
         """Asks for the words of the segment under way."""
         segment = self._find(heard.segment_id, heard.start_sample)
         yield from self._cancel(segment)
-        request = self._request(segment, heard.samples, speech_end_sample, is_final=False)
+        request = self._request(segment, heard, speech_end_sample, is_final=False)
         segment.in_flight = request.request_id
         yield request
 
@@ -88,7 +88,7 @@ class ResultSequencer:
         """Asks for the final words of a segment that may be over."""
         segment = self._find(heard.segment_id, heard.start_sample)
         yield from self._cancel(segment)
-        request = self._request(segment, heard.samples, speech_end_sample, is_final=True)
+        request = self._request(segment, heard, speech_end_sample, is_final=True)
         segment.in_flight = request.request_id
         segment.early = _EarlyFinal(segment.revision, len(heard.samples))
         yield request
@@ -103,7 +103,7 @@ class ResultSequencer:
             yield from self._release_finals()
             return
         yield from self._cancel(segment)
-        yield self._request(segment, closed.samples, closed.speech_end_sample, is_final=True)
+        yield self._request(segment, closed, closed.speech_end_sample, is_final=True)
 
     def receive(self, result: DecodeResult) -> Iterator[SequencerEffect]:
         """Takes an answer; unknown and outdated ones are ignored."""
@@ -132,10 +132,12 @@ class ResultSequencer:
             yield CancelDecode(request_id=segment.in_flight, session_id=self._session_id)
             segment.in_flight = None
 
-    def _request(self, segment: _Segment, audio: Samples, speech_end_sample: int, *, is_final: bool) -> DecodeRequest:
+    def _request(
+        self, segment: _Segment, heard: OpenSegment | SpeechSegment, speech_end_sample: int, *, is_final: bool
+    ) -> DecodeRequest:
         segment.revision += 1
         request_id = f"{self._session_id}/{segment.segment_id}/{segment.revision}"
-        segment.heard_samples[segment.revision] = (len(audio), speech_end_sample)
+        segment.heard_samples[segment.revision] = (len(heard.samples), speech_end_sample)
         self._by_request[request_id] = (segment, segment.revision)
         return DecodeRequest(
             request_id=request_id,
@@ -143,10 +145,11 @@ class ResultSequencer:
             segment_id=segment.segment_id,
             channel_tag=self._channel_tag,
             revision=segment.revision,
-            audio=audio,
+            audio=heard.samples,
             is_final=is_final,
             hints=self._config.hints,
             draft=segment.draft,
+            speech_score=heard.speech_score,
         )
 
     def _show_interim(self, segment: _Segment, revision: int, result: DecodeResult) -> Iterator[SequencerEffect]:

@@ -69,6 +69,8 @@ class SpeechSegment:
     """Where speech was last heard, call clock at 16 kHz."""
     samples: Samples = field(repr=False, compare=False)
     end_reason: EndReason
+    speech_score: float = 0.0
+    """Mean score of the voiced frames, 0 to 1."""
 
     @property
     def end_sample(self) -> int:
@@ -107,6 +109,8 @@ class DecodeRequest:
     hints: DecodeHints
     draft: tuple[int, ...] = field(default=(), repr=False, compare=False)
     """Token ids of the newest hypothesis of this segment, for engines that verify instead of decode."""
+    speech_score: float | None = None
+    """How sure voice activity detection was of the frames it took for speech, 0 to 1; None: nobody asked it."""
 
     @property
     def segment_key(self) -> tuple[str, str]:
@@ -163,6 +167,16 @@ class Hypothesis:
     words are not apart from each other by spaces."""
 
 
+class DropReason(Enum):
+    """Why a final has no words."""
+
+    TOO_QUIET = "TOO_QUIET"
+    NO_SPEECH = "NO_SPEECH"
+    """The model hears nobody, and voice activity was not sure."""
+    UNLIKELY = "UNLIKELY"
+    """No attempt gave a text that is believable."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeResult:
     """The answer to one request: alternatives, best first (none: no words), or an error."""
@@ -171,6 +185,8 @@ class DecodeResult:
     alternatives: tuple[Hypothesis, ...] = ()
     error: str | None = None
     """For people; never holds words of the call."""
+    dropped: DropReason | None = None
+    """Set in answers to finals without words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,9 @@ class _Instruments:
             description="End of speech received to final sent",
             explicit_bucket_boundaries_advisory=_LATENCY_BUCKETS_S,
         )
+        self.dropped = meter.create_counter(
+            "talkpath.finals.without_words", description="Finals in which nothing is believed, by reason"
+        )
         self.words_taken_back = meter.create_counter(
             "talkpath.interim.words_taken_back", description="Interim words that did not last; by final words: flicker"
         )
@@ -118,6 +121,8 @@ class CallTelemetry:
         """The engine answered."""
         failed = result.error is not None
         self._span.add_event("decode answered", {"request_id": result.request_id, "failed": failed})
+        if result.dropped is not None:
+            self._instruments.dropped.add(1, {"model": self._model, "reason": result.dropped.value})
 
     def sent(self, event: SessionEvent, latency: ResultLatency) -> None:
         """An event went out to the caller."""

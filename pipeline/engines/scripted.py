@@ -6,7 +6,16 @@ from itertools import pairwise
 
 from pipeline.engines.base import EngineInfo
 from pipeline.errors import EngineError
-from pipeline.types import CORE_SAMPLE_RATE_HZ, SAMPLES_PER_MS, Batch, DecodeRequest, DecodeResult, Hypothesis, Word
+from pipeline.types import (
+    CORE_SAMPLE_RATE_HZ,
+    SAMPLES_PER_MS,
+    Batch,
+    DecodeRequest,
+    DecodeResult,
+    DropReason,
+    Hypothesis,
+    Word,
+)
 
 Script = Callable[[DecodeRequest], str]
 """The transcript of a request; raises EngineError to make the request fail alone."""
@@ -97,7 +106,8 @@ class ScriptedEngine:
             return DecodeResult(request_id=request.request_id, error=str(error))
         count = request.hints.num_alternatives if request.is_final else 1
         alternatives = tuple(_hypothesis(request, transcript, rank) for rank in range(count)) if transcript else ()
-        return DecodeResult(request_id=request.request_id, alternatives=alternatives)
+        dropped = DropReason.NO_SPEECH if request.is_final and not alternatives else None
+        return DecodeResult(request_id=request.request_id, alternatives=alternatives, dropped=dropped)
 
 
 def _hypothesis(request: DecodeRequest, transcript: str, rank: int) -> Hypothesis:

@@ -58,6 +58,7 @@ class SileroVad:
     def __init__(self) -> None:
         """Raises ComponentMissingError when the network's weights are not there."""
         self._network = SileroNetwork()
+        self._network.begin_on_quiet_line()
         self._chunk = np.zeros(CHUNK_SAMPLES, dtype=np.float32)
         self._filled_samples = 0
         self._probability = 0.0

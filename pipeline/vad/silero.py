@@ -28,6 +28,9 @@ _SPECTRUM_STEP_SAMPLES = 128
 _NUM_SPECTRA = 4
 _NUM_BINS = 129
 _WIDE, _NARROW = 128, 64
+_COMFORT_NOISE_RMS = 3e-4
+"""-70 dBFS."""
+_COMFORT_NOISE_CHUNKS = 32
 """Channels of the convolutions; the LSTM is as wide as the wide ones."""
 _TAPS = 3
 
@@ -140,6 +143,11 @@ class SileroNetwork:
         self._convolve()
         return self._remember()
 
+    def begin_on_quiet_line(self) -> None:
+        """Takes over the memory of a second of comfort noise: cold, the network misses words in the first 300 ms."""
+        memory = _memory_of_quiet_line()
+        self._lstm_input[_WIDE:], self._cell[:] = memory
+
     def skip(self, chunk: Samples) -> None:
         """Takes the next 32 ms without an answer; the LSTM does not hear of them."""
         self._audio[:_MARGIN_SAMPLES] = self._audio[-2 * _MARGIN_SAMPLES : -_MARGIN_SAMPLES]
@@ -182,6 +190,15 @@ class SileroNetwork:
         self._lstm_input[_WIDE:] = answer
         logit = float(np.maximum(answer, 0) @ self._weights.output) + self._weights.output_bias
         return 0.5 + 0.5 * tanh(logit / 2)
+
+
+@lru_cache(maxsize=1)
+def _memory_of_quiet_line() -> tuple[Matrix, Matrix]:
+    network = SileroNetwork()
+    noise = np.random.default_rng(0).normal(0.0, _COMFORT_NOISE_RMS, (_COMFORT_NOISE_CHUNKS, CHUNK_SAMPLES))
+    for chunk in noise.astype(np.float32):
+        network.process(chunk)
+    return _frozen(network._lstm_input[_WIDE:]), _frozen(network._cell)
 
 
 def _windows(array: Matrix, num_windows: int, length: int, step: int) -> Matrix:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from pipeline.engines.whisper.attempts import Attempts
+from pipeline.engines.whisper.attempts import Attempts, Found
 from pipeline.engines.whisper.cache import CrossStates, RowStates
 from pipeline.engines.whisper.gates import FALLBACK_TEMPERATURES, GateThresholds
 from pipeline.engines.whisper.search import Candidate, RowOutcome, RowPlan
@@ -43,7 +43,8 @@ def _run(
     cross = CrossStates([RowStates(keys=[states], values=[states])] * len(script))
     plans = [RowPlan(prompt=(1,), max_new_tokens=9, seed=n) for n in range(len(script))]
     found = attempts.finals(cross, plans, 1) if is_final else attempts.interims(cross, plans)
-    return [candidates[0].tokens if candidates else None for candidates in found], search.calls
+    rows = [row.candidates if isinstance(row, Found) else row for row in found]
+    return [candidates[0].tokens if candidates else None for candidates in rows], search.calls
 
 
 def test_only_failing_rows_are_decoded_again(loaded_tiny: LoadedModel) -> None:

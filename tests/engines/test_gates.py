@@ -38,6 +38,25 @@ def test_no_speech_needs_both_signs() -> None:
     assert _judge(mean_log_prob=-1.2, no_speech_prob=0.5) is Verdict.DOUBTFUL
 
 
+def test_where_somebody_surely_speaks_an_unsure_short_word_passes() -> None:
+    def verdict(speech_score: float | None, **values: float) -> Verdict:
+        return judge(_LIMITS.given(speech_score), "two", (734,), **values)
+
+    quiet_word = {"mean_log_prob": -1.5, "no_speech_prob": 0.6}
+    assert [verdict(score, **quiet_word) for score in (None, 0.5, 0.6)] == [Verdict.NO_SPEECH] * 3
+    assert verdict(0.95, **quiet_word) is Verdict.ACCEPTED
+    # What music and tones give is not believed however sure voice activity is.
+    assert verdict(1.0, mean_log_prob=-0.9, no_speech_prob=0.8) is Verdict.NO_SPEECH
+    assert verdict(1.0, mean_log_prob=-2.1, no_speech_prob=0.1) is Verdict.DOUBTFUL
+
+
+def test_evidence_never_makes_the_gates_stricter() -> None:
+    lenient = GateThresholds(max_no_speech_prob=0.9, min_mean_log_prob=-3.0, max_doubtful_no_speech_prob=0.8)
+    given = lenient.given(1.0)
+    assert (given.max_no_speech_prob, given.min_mean_log_prob) == (0.9, -3.0)
+    assert given.max_doubtful_no_speech_prob == 0.8
+
+
 def test_text_that_compresses_too_well_is_doubtful() -> None:
     loop = "and I am going to " * 20
     assert compression_ratio(loop) > 2.4

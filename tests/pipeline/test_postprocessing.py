@@ -14,6 +14,21 @@ def test_white_space_collapses():
     assert clean("  Hello \n there. ") == "Hello there."
 
 
+def test_descriptions_of_sound_are_no_words():
+    assert clean("[MUSIC]") == clean("(gentle music playing)") == clean("♪♪") == clean("*coughs*") == ""
+    assert clean("So [laughter] that is fine. (bell") == "So that is fine."
+    assert clean("Dial *55 or *66, then press * or #.") == "Dial *55 or *66, then press * or #."
+
+
+def test_words_of_a_description_go_with_it():
+    words = [word(" So", 0, 100), word(" [soft", 100, 200), word(" music]", 200, 300), word(" hello.", 300, 400)]
+    shown = present(
+        [hypothesis(" So [soft music] hello.", words), hypothesis("(noise)", [word("(noise)", 0, 9)])], 0, 500
+    )
+    assert [h.transcript for h in shown] == ["So hello."]
+    assert [w.text for w in shown[0].words] == ["So", "hello."]
+
+
 def test_empty_and_repeated_alternatives_are_left_out():
     shown = present([hypothesis(" a b"), hypothesis("a b "), hypothesis("  "), hypothesis("a c")], 0, 1_000)
     assert [h.transcript for h in shown] == ["a b", "a c"]

@@ -12,9 +12,9 @@ def frame(value):
     return np.full(FRAME_SAMPLES, value, dtype=np.float32)
 
 
-def feed(segmenter, values):
+def feed(segmenter, values, score=0.0):
     for value in values:
-        segmenter.append(frame(value))
+        segmenter.append(frame(value), score)
 
 
 def frame_values(samples):
@@ -32,6 +32,30 @@ def test_pre_roll_and_post_roll():
     assert segment.end_sample == 16_000 + 150 * FRAME_SAMPLES
     assert segment.speech_end_sample == 16_000 + 120 * FRAME_SAMPLES
     assert segment.segment_id == "1-1"
+
+
+@pytest.mark.parametrize(("unsure_frames", "pre_roll_frames"), [(0, 20), (7, 27), (200, 80)])
+def test_where_the_line_was_unsure_before_the_onset_more_is_kept(unsure_frames, pre_roll_frames):
+    segmenter = Segmenter(1, CONFIG, start_sample=0)
+    feed(segmenter, range(300 - unsure_frames))
+    feed(segmenter, range(300 - unsure_frames, 300), score=0.3)
+    feed(segmenter, range(300, 305), score=0.9)
+    needed_sample = segmenter.earliest_needed_sample
+    segmenter.open(speech_frame=300)
+    assert segmenter.open_segment.start_sample == (300 - pre_roll_frames) * FRAME_SAMPLES
+    assert needed_sample <= segmenter.open_segment.start_sample
+
+
+def test_the_speech_score_is_that_of_the_voiced_frames():
+    segmenter = Segmenter(1, CONFIG, start_sample=0)
+    feed(segmenter, range(20), score=0.1)
+    feed(segmenter, range(20, 30), score=0.8)
+    segmenter.open(speech_frame=20)
+    feed(segmenter, range(30, 40), score=0.6)
+    feed(segmenter, range(40, 80), score=0.0)
+    assert segmenter.open_segment.speech_score == pytest.approx(0.7)
+    assert segmenter.closed_at(speech_end_frame=40).speech_score == pytest.approx(0.7)
+    assert segmenter.close(speech_end_frame=40, reason=EndReason.SILENCE).speech_score == pytest.approx(0.7)
 
 
 def test_segments_do_not_overlap_when_speech_resumes_at_once():
@@ -56,7 +80,7 @@ def test_a_too_long_segment_is_cut_where_it_is_quietest():
     values = [1.0] * 440 + [0.1] * 9 + [1.0] * 46
     for value in values:
         assert not segmenter.is_at_limit
-        segmenter.append(frame(value))
+        segmenter.append(frame(value), 1.0)
     assert segmenter.is_at_limit
     first = segmenter.split(speech_end_frame=500, reason=EndReason.MAX_LENGTH)
     assert 445 <= len(first.samples) // FRAME_SAMPLES <= 454
@@ -72,7 +96,7 @@ def test_what_may_still_be_cut_off_is_not_offered():
     segmenter.open(speech_frame=0)
     offered = []
     for index in range(495):
-        segmenter.append(frame(0.01 if 430 < index < 445 else 1.0))
+        segmenter.append(frame(0.01 if 430 < index < 445 else 1.0), 1.0)
         offered.append(len(segmenter.open_segment.samples))
     assert offered == sorted(offered)
     assert offered[-1] <= len(segmenter.split(speech_end_frame=500, reason=EndReason.MAX_LENGTH).samples)

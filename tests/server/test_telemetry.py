@@ -76,6 +76,16 @@ async def test_prometheus_shows_what_calls_cost() -> None:
     assert SECRET not in metrics
 
 
+async def test_finals_without_words_are_counted_with_their_reason() -> None:
+    engine = ScriptedEngine(script=lambda _: "")
+    async with local_server(engines=[engine], **PROMETHEUS) as server, speech_stub(server.address) as stub:
+        await converse(stub, [start(), audio(SPEECH)])
+        metrics = await asyncio.to_thread(_scrape, server.lifecycle.telemetry.prometheus_port)
+    (line,) = [m for m in metrics.splitlines() if m.startswith("talkpath_finals_without_words_total{")]
+    assert 'reason="NO_SPEECH"' in line
+    assert line.endswith(" 1.0")
+
+
 def test_prometheus_port_in_use() -> None:
     first = Telemetry(TelemetrySettings(prometheus_listen="127.0.0.1:0"))
     try:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pipeline.engines.base import EngineInfo
-from pipeline.engines.whisper.attempts import Attempts
+from pipeline.engines.whisper.attempts import Attempts, Found
 from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.contexts import SegmentContext, SegmentContexts
 from pipeline.engines.whisper.features import LogMel
@@ -20,10 +20,10 @@ from pipeline.engines.whisper.language import detect_languages
 from pipeline.engines.whisper.model import WhisperModel, build_model, choose_device, choose_precision
 from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
 from pipeline.engines.whisper.rules import TokenRules
-from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
+from pipeline.engines.whisper.search import RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import MAX_CPU_LANES, WHOLE_WINDOW_MS, WhisperSettings
-from pipeline.engines.whisper.silence import remembered_speech
 from pipeline.engines.whisper.sources import load_model
+from pipeline.engines.whisper.warm_up import warm_up_requests
 from pipeline.engines.whisper.windows import Listener
 from pipeline.errors import EngineError
 from pipeline.types import (
@@ -33,8 +33,7 @@ from pipeline.types import (
     DecodeHints,
     DecodeRequest,
     DecodeResult,
-    Hypothesis,
-    Samples,
+    DropReason,
 )
 
 MAX_AUDIO_MS = 30_000
@@ -48,8 +47,6 @@ _FEW_TOKENS_PER_S = 2.3
 behind the first sentence."""
 _UNSPOKEN_S = 0.8
 """Pre-roll, post-roll and the like."""
-_WARM_UP_INTERIMS_S = (1.0, 5.0, 10.0, 25.0)
-_WARM_UP_FINALS_S = (5.0, 25.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +97,9 @@ class WhisperEngine:
             EngineError: The model cannot decode.
         """
         torch.set_num_threads(self._num_threads)
-        lengths_s = [(s, False) for s in _WARM_UP_INTERIMS_S] + [(s, True) for s in _WARM_UP_FINALS_S]
-        for number, (length_s, is_final) in enumerate(lengths_s):
-            audio = _clip_of(length_s)
-            request = _warm_up_request(audio, number, is_final)
-            result = self.transcribe(Batch(requests=(request,), padded_audio_s=length_s))[0]
+        for request in warm_up_requests():
+            audio_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
+            result = self.transcribe(Batch(requests=(request,), padded_audio_s=audio_s))[0]
             if result.error is not None:
                 raise EngineError(f"model {self._info.model!r} does not decode: {result.error}")
 
@@ -117,15 +112,13 @@ class WhisperEngine:
             if (error := refusal(request, self._info)) is not None:
                 results[index] = DecodeResult(request_id=request.request_id, error=error)
             elif level_dbfs(request.audio) < self._settings.gates.min_level_dbfs:
-                results[index] = DecodeResult(request_id=request.request_id)
+                results[index] = _without_words(request, DropReason.TOO_QUIET)
             else:
                 (finals if request.is_final else interims).append(index)
         with torch.inference_mode():
             for indices, decode in ((finals, self._finals), (interims, self._interims)):
                 found = decode([batch.requests[i] for i in indices]) if indices else []
-                for index, hypotheses in zip(indices, found, strict=True):
-                    request_id = batch.requests[index].request_id
-                    results[index] = DecodeResult(request_id=request_id, alternatives=tuple(hypotheses))
+                results.update(zip(indices, found, strict=True))
         return [results[index] for index in range(len(batch.requests))]
 
     def release(self, segment_keys: Collection[tuple[str, str]]) -> None:
@@ -138,27 +131,31 @@ class WhisperEngine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _finals(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
+    def _finals(self, requests: Sequence[DecodeRequest]) -> list[DecodeResult]:
         cross, rows = self._listen(requests, self._settings.final_padding_ms)
         by_beams: dict[int, list[int]] = defaultdict(list)
         for index, row in enumerate(rows):
             by_beams[self._num_beams(row.request.hints)].append(index)
-        candidates: dict[int, tuple[Candidate, ...]] = {}
+        found: dict[int, Found] = {}
         for num_beams, indices in by_beams.items():
-            found = self._attempts.finals(cross.select(indices), [rows[i].plan for i in indices], num_beams)
-            candidates.update(zip(indices, found, strict=True))
-        return [self._hypotheses(cross.select([i]), row, candidates[i]) for i, row in enumerate(rows)]
+            of_beams = self._attempts.finals(cross.select(indices), [rows[i].plan for i in indices], num_beams)
+            found.update(zip(indices, of_beams, strict=True))
+        return [self._final(cross.select([i]), row, found[i]) for i, row in enumerate(rows)]
 
-    def _interims(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
+    def _interims(self, requests: Sequence[DecodeRequest]) -> list[DecodeResult]:
         cross, rows = self._follow(requests)
         found = self._attempts.interims(cross, [row.plan for row in rows])
         for candidates, row in zip(found, rows, strict=True):
             if candidates and row.context is not None:
                 best, heard = candidates[0], len(row.request.audio)
                 row.context.text.note(row.plan.prompt, best.tokens, best.log_probs, heard)
-        return [
+        hypotheses = [
             make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False)
             for candidates, row in zip(found, rows, strict=True)
+        ]
+        return [
+            DecodeResult(request_id=request.request_id, alternatives=tuple(alternatives))
+            for request, alternatives in zip(requests, hypotheses, strict=True)
         ]
 
     def _listen(self, requests: Sequence[DecodeRequest], padding_ms: int) -> tuple[CrossStates, list[_Row]]:
@@ -238,6 +235,7 @@ class WhisperEngine:
             prompt=tuple(prompt),
             max_new_tokens=budget if request.is_final else math.ceil(budget * _INTERIM_BUDGET),
             seed=zlib.crc32(request.audio.tobytes()) if request.is_final else 0,
+            speech_score=request.speech_score,
             min_tokens=int((audio_s - _UNSPOKEN_S) * _FEW_TOKENS_PER_S) if doubts_ends else 0,
             # A text with its timestamps left out is no draft of one with timestamps.
             draft=() if self._settings.timestamps else vocabulary.text_ids(request.draft),
@@ -246,15 +244,20 @@ class WhisperEngine:
     def _num_beams(self, hints: DecodeHints) -> int:
         return max(self._settings.beam_size, min(hints.num_alternatives, self._settings.max_alternatives))
 
-    def _hypotheses(self, cross: CrossStates, row: _Row, candidates: Sequence[Candidate]) -> list[Hypothesis]:
-        """The alternatives of a final; `cross` has its row alone."""
+    def _final(self, cross: CrossStates, row: _Row, found: Found) -> DecodeResult:
+        """The answer to a final; `cross` has its row alone."""
         hints = row.request.hints
         limit = max(1, hints.num_alternatives)
-        found = make_hypotheses(self._model, candidates, row.language_code, limit, is_final=True)
-        if found:
-            audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
-            found[0] = settle(self._model, cross, row.plan.prompt, found[0], audio, with_words=hints.word_details)
-        return found
+        hypotheses = make_hypotheses(self._model, found.candidates, row.language_code, limit, is_final=True)
+        if not hypotheses:
+            return _without_words(row.request, found.dropped or DropReason.NO_SPEECH)
+        audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
+        hypotheses[0] = settle(self._model, cross, row.plan.prompt, hypotheses[0], audio, with_words=hints.word_details)
+        return DecodeResult(request_id=row.request.request_id, alternatives=tuple(hypotheses))
+
+
+def _without_words(request: DecodeRequest, reason: DropReason) -> DecodeResult:
+    return DecodeResult(request_id=request.request_id, dropped=reason if request.is_final else None)
 
 
 def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) -> EngineInfo:
@@ -270,25 +273,4 @@ def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) ->
         can_detect_language=multilingual,
         max_alternatives=settings.max_alternatives,
         num_lanes=num_lanes,
-    )
-
-
-def _clip_of(length_s: float) -> Samples:
-    """The remembered clip, cut or followed by silence."""
-    audio = np.zeros(int(length_s * CORE_SAMPLE_RATE_HZ), dtype=np.float32)
-    clip = remembered_speech()[: len(audio)]
-    audio[: len(clip)] = clip
-    return audio
-
-
-def _warm_up_request(audio: Samples, number: int, is_final: bool) -> DecodeRequest:
-    return DecodeRequest(
-        request_id=f"warm-up/{number}",
-        session_id="warm-up",
-        segment_id=str(number),
-        channel_tag=1,
-        revision=1,
-        audio=audio,
-        is_final=is_final,
-        hints=DecodeHints(word_details=True),
     )

@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipeline.errors import InvalidConfigError
@@ -35,6 +35,15 @@ class GateThresholds:
     """Above it, a final that no temperature made believable has no words."""
     min_level_dbfs: float = -65.0
     """Audio whose loudest 20 ms are quieter holds no words."""
+    doubtful_speech_score: float = 0.6
+    """Voice activity up to this score says nothing: music and noise reach it."""
+    sure_speech_score: float = 0.85
+    """From here on somebody speaks: a short word that the model is unsure of is not taken for noise."""
+    sure_max_no_speech_prob: float = 0.75
+    """Instead of `max_no_speech_prob` and `max_doubtful_no_speech_prob` where somebody surely speaks; music has
+    more."""
+    sure_min_log_prob: float = -2.0
+    """Instead of `min_mean_log_prob` and `min_interim_log_prob` there."""
 
     def __post_init__(self) -> None:
         """Checks the limits."""
@@ -46,10 +55,35 @@ class GateThresholds:
             "gates.min_evident_log_prob": (self.min_evident_log_prob, -100.0, 0.0),
             "gates.max_doubtful_no_speech_prob": (self.max_doubtful_no_speech_prob, 0.0, 1.0),
             "gates.min_level_dbfs": (self.min_level_dbfs, -200.0, 0.0),
+            "gates.doubtful_speech_score": (self.doubtful_speech_score, 0.0, 1.0),
+            "gates.sure_speech_score": (self.sure_speech_score, self.doubtful_speech_score, 1.0),
+            "gates.sure_max_no_speech_prob": (self.sure_max_no_speech_prob, 0.0, 1.0),
+            "gates.sure_min_log_prob": (self.sure_min_log_prob, -100.0, 0.0),
         }
         for name, (value, low, high) in limits.items():
             if not low <= value <= high:
                 raise InvalidConfigError(name, f"{value} is outside {low} to {high}; use a value in that range")
+
+    def given(self, speech_score: float | None) -> "GateThresholds":
+        """The thresholds for audio of which voice activity is so sure; None: it was not asked."""
+        span = self.sure_speech_score - self.doubtful_speech_score
+        if speech_score is None or speech_score <= self.doubtful_speech_score or span <= 0:
+            return self
+        share = min(1.0, (speech_score - self.doubtful_speech_score) / span)
+        no_speech, log_prob = self.sure_max_no_speech_prob, self.sure_min_log_prob
+        return replace(
+            self,
+            max_no_speech_prob=_between(self.max_no_speech_prob, max(self.max_no_speech_prob, no_speech), share),
+            max_doubtful_no_speech_prob=_between(
+                self.max_doubtful_no_speech_prob, max(self.max_doubtful_no_speech_prob, no_speech), share
+            ),
+            min_mean_log_prob=_between(self.min_mean_log_prob, min(self.min_mean_log_prob, log_prob), share),
+            min_interim_log_prob=_between(self.min_interim_log_prob, min(self.min_interim_log_prob, log_prob), share),
+        )
+
+
+def _between(low: float, high: float, share: float) -> float:
+    return low + (high - low) * share
 
 
 class Verdict(Enum):

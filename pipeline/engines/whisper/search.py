@@ -39,6 +39,8 @@ class RowPlan:
     """Text tokens that the greedy text begins with, whatever the model would say now."""
     settled_log_probs: tuple[float, ...] = field(default=(), repr=False)
     """What they were believed with."""
+    speech_score: float | None = None
+    """See DecodeRequest."""
     draft: tuple[int, ...] = field(default=(), repr=False)
     """Text tokens that may be right, behind the settled ones; greedy search verifies them in one step. Changes the
     cost, not the outcome."""

@@ -3,6 +3,9 @@
 A script is a list of `[[turns]]`. Text may hold `{pause 700}` (milliseconds of silence inside the turn) and `{slot}`,
 which stands for one entry of the list `slot` under `[choices]`. `say` is what the voice reads where that differs from
 what a listener writes down (`text = "555"`, `say = "five five five"`); it needs the same pauses as `text`.
+
+Instead of text a turn may have `sound`: "music", "silence", "ringback" or "beep" with `duration_ms`, or "keys" with
+`keys = "4711#"`. `speaker` says whose line carries it.
 """
 
 import re
@@ -17,13 +20,15 @@ import numpy as np
 ROLES = ("agent", "customer")
 """In the order of their channels: channel 1 is the agent's."""
 ENCODINGS = ("ULAW", "PCM_16")
-HOLD_KINDS = ("music", "silence")
+SOUND_KINDS = ("music", "silence", "ringback", "beep", "keys")
 MAX_PAUSE_MS = 10_000
-MAX_HOLD_MS = 60_000
+MAX_SOUND_MS = 60_000
 MAX_OVERLAP_MS = 5_000
 LEVEL_RANGE_DB = (-15.0, 6.0)
+SHIFT_RANGE = (0.8, 1.4)
 SCRIPT_KEYS = {"title", "channels", "encoding", "customer_shift", "speed", "lead_in_ms", "lead_out_ms", "choices"}
-TURN_KEYS = {"speaker", "text", "say", "gap_ms", "level_db", "hold", "duration_ms"}
+TURN_KEYS = {"speaker", "text", "say", "gap_ms", "level_db", "shift", "sound", "duration_ms", "keys"}
+KEYS = "0123456789*#ABCD"
 
 _PAUSE = re.compile(r"\s*\{pause (\d+)\}\s*")
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -55,15 +60,21 @@ class Turn:
     speaker's own last words are out."""
     level_db: float
     """Against the usual speech level."""
+    shift: float | None = None
+    """Pitch and formants of this turn's voice; None: the speaker's own. A voice menu is a third voice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """The agent puts the customer on hold; the customer's line carries music or nothing."""
+class Sound:
+    """A line carries something that is no speech, or nothing."""
 
     kind: str
+    speaker: str
+    """Whose line."""
     gap_ms: int
     duration_ms: int
+    keys: str = ""
+    """Of kind "keys": those pressed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +83,7 @@ class CallScript:
 
     name: str
     title: str
-    steps: tuple[Turn | Hold, ...]
+    steps: tuple[Turn | Sound, ...]
     num_channels: int
     encoding: str
     customer_shift: float
@@ -117,7 +128,7 @@ def _parse_script(name: str, table: dict[str, Any], rng: np.random.Generator | N
         steps=tuple(_parse_step(turn, f"turn {k}", slots, num_channels) for k, turn in enumerate(turns, start=1)),
         num_channels=num_channels,
         encoding=encoding,
-        customer_shift=_number(table, "customer_shift", 1.18, (0.8, 1.4)),
+        customer_shift=_number(table, "customer_shift", 1.18, SHIFT_RANGE),
         speed=_number(table, "speed", 1.0, (0.7, 1.4)),
         lead_in_ms=int(_number(table, "lead_in_ms", 400, (0, MAX_PAUSE_MS))),
         lead_out_ms=int(_number(table, "lead_out_ms", 600, (0, MAX_PAUSE_MS))),
@@ -134,27 +145,33 @@ def _choose(choices: dict[str, list[str]], rng: np.random.Generator | None) -> d
     return {slot: entries[picks[len(entries)]] for slot, entries in choices.items()}
 
 
-def _parse_step(turn: dict[str, Any], where: str, slots: dict[str, str], num_channels: int) -> Turn | Hold:
+def _parse_step(turn: dict[str, Any], where: str, slots: dict[str, str], num_channels: int) -> Turn | Sound:
     _require_known(turn, TURN_KEYS, where)
     gap_ms = int(_number(turn, "gap_ms", 400, (-MAX_OVERLAP_MS, MAX_PAUSE_MS), where))
-    if "hold" in turn:
-        kind = turn["hold"]
-        if kind not in HOLD_KINDS:
-            raise ScriptError(f"{where}: hold = {kind!r}; use one of {', '.join(HOLD_KINDS)}")
-        if num_channels == 1 or gap_ms < 0:
-            raise ScriptError(f"{where}: a hold needs two channels and a gap_ms of 0 or more")
-        return Hold(
-            kind=kind, gap_ms=gap_ms, duration_ms=int(_number(turn, "duration_ms", 5_000, (0, MAX_HOLD_MS), where))
-        )
     speaker = turn.get("speaker", "agent")
     if speaker not in ROLES[:num_channels]:
         raise ScriptError(f"{where}: speaker = {speaker!r}; use one of {', '.join(ROLES[:num_channels])}")
+    if "sound" in turn:
+        return _parse_sound(turn, where, speaker, gap_ms)
     return Turn(
         speaker=speaker,
         pieces=_parse_pieces(turn, where, slots),
         gap_ms=gap_ms,
         level_db=_number(turn, "level_db", 0.0, LEVEL_RANGE_DB, where),
+        shift=_number(turn, "shift", 1.0, SHIFT_RANGE, where) if "shift" in turn else None,
     )
+
+
+def _parse_sound(turn: dict[str, Any], where: str, speaker: str, gap_ms: int) -> Sound:
+    kind, keys = turn["sound"], turn.get("keys", "")
+    if kind not in SOUND_KINDS:
+        raise ScriptError(f"{where}: sound = {kind!r}; use one of {', '.join(SOUND_KINDS)}")
+    if gap_ms < 0:
+        raise ScriptError(f"{where}: gap_ms = {gap_ms}; a sound needs 0 or more")
+    if (kind == "keys") != bool(keys) or set(keys) - set(KEYS):
+        raise ScriptError(f'{where}: keys = {keys!r}; give sound = "keys" some of {KEYS}, and no other sound any')
+    duration_ms = int(_number(turn, "duration_ms", 5_000, (0, MAX_SOUND_MS), where))
+    return Sound(kind=kind, speaker=speaker, gap_ms=gap_ms, duration_ms=duration_ms, keys=keys)
 
 
 def _parse_pieces(turn: dict[str, Any], where: str, slots: dict[str, str]) -> tuple[Piece, ...]:
@@ -165,7 +182,7 @@ def _parse_pieces(turn: dict[str, Any], where: str, slots: dict[str, str]) -> tu
     if not all(texts) or not all(says):
         raise ScriptError(f"{where}: no words before, between or after its pauses; write some or drop the pause")
     if any(pause_ms > MAX_PAUSE_MS for pause_ms in pauses):
-        raise ScriptError(f"{where}: a pause of {max(pauses)} ms is longer than {MAX_PAUSE_MS} ms; use a hold")
+        raise ScriptError(f"{where}: a pause of {max(pauses)} ms is longer than {MAX_PAUSE_MS} ms; use silence")
     return tuple(
         Piece(text=text, say=say, pause_before_ms=pause_ms)
         for text, say, pause_ms in zip(texts, says, [0, *pauses], strict=True)

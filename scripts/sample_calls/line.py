@@ -1,4 +1,4 @@
-"""The telephone line: band limits, levels, noise floor, hold music, and G.711 files."""
+"""The telephone line: band limits, levels, noise floor, and G.711 files."""
 
 from pathlib import Path
 
@@ -17,7 +17,6 @@ SPEECH_LEVEL_DBFS = -20.0
 NOISE_LEVEL_DBFS = -65.0
 AUDIBLE_DBFS = -50.0
 """Quieter speech sounds than this count as silence; 15 dB above the noise floor."""
-MUSIC_LEVEL_DBFS = -34.0
 PEAK_LIMIT = 0.95
 
 _LEVEL_WINDOW = 20 * SAMPLE_RATE_HZ // 1000
@@ -25,14 +24,6 @@ _EDGE_WINDOW = 5 * SAMPLE_RATE_HZ // 1000
 _FADE_SAMPLES = 2 * SAMPLE_RATE_HZ // 1000
 _FILTER_PAD = 100 * SAMPLE_RATE_HZ // 1000
 _ACTIVE_BELOW_LOUDEST_DB = 25.0
-_CHORD_S = 2.0
-# Roots and thirds low, so that the harmonics fill the band: C, A minor, F, G.
-_CHORDS_HZ = (
-    (261.63, 329.63, 392.00, 523.25),
-    (220.00, 261.63, 329.63, 440.00),
-    (174.61, 261.63, 349.23, 440.00),
-    (196.00, 246.94, 293.66, 392.00),
-)
 
 
 def gain(level_db: float) -> float:
@@ -92,29 +83,6 @@ def line_noise(num_samples: int, rng: np.random.Generator) -> Samples:
     noise = band_limit(rng.standard_normal(num_samples).astype(np.float32))
     rms = np.sqrt(np.mean(noise.astype(np.float64) ** 2))
     return (noise * gain(NOISE_LEVEL_DBFS) / rms).astype(np.float32)
-
-
-def hold_music(num_samples: int) -> Samples:
-    """Slow broken chords, band limited, at the level of hold music."""
-    music = np.zeros(num_samples)
-    chord_samples = int(_CHORD_S * SAMPLE_RATE_HZ)
-    for k, start in enumerate(range(0, num_samples, chord_samples)):
-        chord = _broken_chord(_CHORDS_HZ[k % len(_CHORDS_HZ)], chord_samples)
-        music[start : start + chord_samples] += chord[: num_samples - start]
-    return trim_to_audible(set_level(band_limit(music.astype(np.float32)), MUSIC_LEVEL_DBFS))
-
-
-def _broken_chord(notes_hz: tuple[float, ...], num_samples: int) -> NDArray[np.float64]:
-    chord = np.zeros(num_samples)
-    step = num_samples // (2 * len(notes_hz))
-    for k, note_hz in enumerate(notes_hz + notes_hz[::-1]):
-        time_s = np.arange(num_samples - k * step) / SAMPLE_RATE_HZ
-        decay = np.exp(-time_s / 0.6) * np.minimum(time_s / 0.01, 1.0)
-        partials = sum(np.sin(2.0 * np.pi * note_hz * n * time_s) / n**1.5 for n in range(1, 5))
-        chord[k * step :] += decay * partials
-    # The last notes are still ringing where the next chord begins.
-    chord[-SAMPLE_RATE_HZ // 50 :] *= np.linspace(1.0, 0.0, SAMPLE_RATE_HZ // 50)
-    return chord
 
 
 def write_wav(path: Path, channels: NDArray[np.float32], encoding: str) -> None:

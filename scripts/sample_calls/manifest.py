@@ -57,7 +57,7 @@ def _truth(call: RenderedCall, tags: Iterable[int]) -> dict[str, Any]:
     return {
         "channels": channels,
         "utterances": [{**_times(span), "text": span.text} for span in call.utterances],
-        "holds": [{**_times(span), "kind": span.hold_kind} for span in call.holds],
+        "sounds": [{**_times(span), "kind": span.sound_kind} | _key(span) for span in call.sounds],
         "overlaps": [{"start_s": _seconds(start), "end_s": _seconds(end)} for start, end in call.overlaps],
     }
 
@@ -87,6 +87,10 @@ def _times(span: Span) -> dict[str, Any]:
         "start_s": _seconds(span.start_sample),
         "end_s": _seconds(span.end_sample),
     }
+
+
+def _key(span: Span) -> dict[str, str]:
+    return {"key": span.key} if span.key else {}
 
 
 def _seconds(num_samples: int) -> float:

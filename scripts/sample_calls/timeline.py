@@ -6,26 +6,27 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sample_calls import line
-from sample_calls.dialogue import ROLES, CallScript, Hold, Turn
+from sample_calls import line, sounds
+from sample_calls.dialogue import ROLES, CallScript, Sound, Turn
 from sample_calls.line import SAMPLE_RATE_HZ, Samples
 from sample_calls.voice import Voice, VoiceSettings
 
 SAMPLES_PER_MS = SAMPLE_RATE_HZ // 1000
 OWN_GAP_MS = 200
 """Least silence between two turns of the same speaker."""
-CUSTOMER_TAG = ROLES.index("customer") + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A stretch of one channel in samples: an utterance (text) or a hold (kind)."""
+    """A stretch of one channel in samples: an utterance (text) or a sound (kind)."""
 
     channel_tag: int
     start_sample: int
     samples: Samples = field(repr=False, compare=False)
     text: str = ""
-    hold_kind: str = ""
+    sound_kind: str = ""
+    key: str = ""
+    """Of a pressed key."""
 
     @property
     def end_sample(self) -> int:
@@ -42,7 +43,8 @@ class RenderedCall:
     """Shape `(num_channels, num_samples)`."""
     utterances: tuple[Span, ...]
     """In order of their start."""
-    holds: tuple[Span, ...]
+    sounds: tuple[Span, ...]
+    """In order of their start; each key is one."""
 
     @property
     def duration_s(self) -> float:
@@ -75,10 +77,10 @@ def render_call(script: CallScript, voice: Voice, seed: int) -> RenderedCall:
     for step in script.steps:
         gap_ms = step.gap_ms if spans else 0
         start = end + gap_ms * SAMPLES_PER_MS
-        if isinstance(step, Hold):
-            spans.append(_render_hold(step, start))
-            # The music's last audible note may fade before the hold ends.
-            end = start + step.duration_ms * SAMPLES_PER_MS
+        if isinstance(step, Sound):
+            spans += _render_sound(step, start)
+            # The music's last audible note may fade before its time is over.
+            end = max(spans[-1].end_sample, start + (0 if step.keys else step.duration_ms * SAMPLES_PER_MS))
         else:
             spans += _render_turn(step, script, voice, max(start, _free_from(spans, step.speaker)))
             end = max(end, spans[-1].end_sample)
@@ -87,13 +89,13 @@ def render_call(script: CallScript, voice: Voice, seed: int) -> RenderedCall:
         script=script,
         channels=_mix(script, spans, end + script.lead_out_ms * SAMPLES_PER_MS, seed),
         utterances=tuple(span for span in spans if span.text),
-        holds=tuple(span for span in spans if span.hold_kind),
+        sounds=tuple(span for span in spans if span.sound_kind),
     )
 
 
 def _render_turn(turn: Turn, script: CallScript, voice: Voice, start: int) -> list[Span]:
-    shift = script.customer_shift if turn.speaker == "customer" else 1.0
-    settings = VoiceSettings(shift=shift, speed=script.speed)
+    own_shift = script.customer_shift if turn.speaker == "customer" else 1.0
+    settings = VoiceSettings(shift=own_shift if turn.shift is None else turn.shift, speed=script.speed)
     spans = []
     for piece in turn.pieces:
         start += piece.pause_before_ms * SAMPLES_PER_MS
@@ -105,10 +107,17 @@ def _render_turn(turn: Turn, script: CallScript, voice: Voice, start: int) -> li
     return spans
 
 
-def _render_hold(hold: Hold, start: int) -> Span:
-    num_samples = hold.duration_ms * SAMPLES_PER_MS
-    samples = line.hold_music(num_samples) if hold.kind == "music" else np.zeros(num_samples, np.float32)
-    return Span(channel_tag=CUSTOMER_TAG, start_sample=start, samples=samples, hold_kind=hold.kind)
+def _render_sound(sound: Sound, start: int) -> list[Span]:
+    tag = ROLES.index(sound.speaker) + 1
+    if sound.keys:
+        spans = []
+        for key in sound.keys:
+            samples = sounds.key_tone(key)
+            spans.append(Span(channel_tag=tag, start_sample=start, samples=samples, sound_kind="key", key=key))
+            start += len(samples) + sounds.KEY_PAUSE_SAMPLES
+        return spans
+    samples = sounds.make(sound.kind, sound.duration_ms * SAMPLES_PER_MS)
+    return [Span(channel_tag=tag, start_sample=start, samples=samples, sound_kind=sound.kind)]
 
 
 def _free_from(placed: list[Span], speaker: str) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sample_calls.dialogue import CallScript, Hold, Turn, load_script
+from sample_calls.dialogue import CallScript, Sound, Turn, load_script
 
 SHIFT_RANGE = (1.12, 1.24)
 SPEED_RANGE = (0.9, 1.1)
@@ -39,8 +39,8 @@ def load_variant(path: Path, seed: int) -> CallScript:
     )
 
 
-def _vary(step: Turn | Hold, levels_db: dict[str, float], rng: np.random.Generator) -> Turn | Hold:
+def _vary(step: Turn | Sound, levels_db: dict[str, float], rng: np.random.Generator) -> Turn | Sound:
     factor = float(rng.uniform(*(OVERLAP_RANGE if step.gap_ms < 0 else GAP_RANGE)))
-    if isinstance(step, Hold):
+    if isinstance(step, Sound):
         return replace(step, gap_ms=round(step.gap_ms * factor), duration_ms=round(step.duration_ms * factor))
     return replace(step, gap_ms=round(step.gap_ms * factor), level_db=step.level_db + levels_db[step.speaker])

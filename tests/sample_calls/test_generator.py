@@ -82,7 +82,7 @@ def test_a_variant_has_its_own_words_tempo_and_name(tmp_path: Path):
         ("[[turns]]\ntext = 'One {pause 200} two.'\nsay = 'one two'\n", "0 pauses in say, 1 in text"),
         ("[[turns]]\ntext = 'Hi {pause 200}'\n", "no words"),
         ("[[turns]]\ntext = 'Hi.'\nlevel_db = 40\n", "level_db = 40"),
-        ("[[turns]]\nhold = 'jazz'\n", "hold = 'jazz'"),
+        ("[[turns]]\nsound = 'jazz'\n", "sound = 'jazz'"),
         ("[[turns]]\ntext = 'Hi.'\nvoice = 'x'\n", "unknown key 'voice'"),
         ("channels = 7\n[[turns]]\ntext = 'Hi.'\n", "channels = 7"),
         ("[choices]\nday = []\n[[turns]]\ntext = 'Hi.'\n", "choices.day is empty"),

@@ -82,6 +82,18 @@ def test_real_repeats_are_kept(tokens: tuple[int, ...]) -> None:
     assert loop_cut(tokens) == len(tokens)
 
 
+def test_a_loop_can_be_said_as_often_as_wanted() -> None:
+    said, looping = (1, 2, 3), (1, 2, 3) + (7, 8) * 30
+    assert looping[: loop_cut(looping, 4)] == said + (7, 8) * 4
+    assert loop_cut(looping, 99) == len(looping)
+
+
+def test_where_the_audio_repeats_itself_so_may_the_text() -> None:
+    text, tokens = "no, " * 30, (645, 11) * 30
+    verdicts = [judge(_LIMITS, text, tokens, -0.1, 0.1, may_loop=may_loop) for may_loop in (False, True)]
+    assert verdicts == [Verdict.DOUBTFUL, Verdict.ACCEPTED]
+
+
 def test_confidence_is_a_rounded_probability() -> None:
     assert confidence(0.0) == 1.0
     assert confidence(1e-9) == 1.0

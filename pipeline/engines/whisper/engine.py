@@ -138,7 +138,8 @@ class WhisperEngine:
             by_beams[self._num_beams(row.request.hints)].append(index)
         found: dict[int, Found] = {}
         for num_beams, indices in by_beams.items():
-            of_beams = self._attempts.finals(cross.select(indices), [rows[i].plan for i in indices], num_beams)
+            plans, frames = [rows[i].plan for i in indices], [rows[i].frames for i in indices]
+            of_beams = self._attempts.finals(cross.select(indices), plans, num_beams, frames)
             found.update(zip(indices, of_beams, strict=True))
         return [self._final(cross.select([i]), row, found[i]) for i, row in enumerate(rows)]
 

@@ -14,7 +14,6 @@ _MIN_LOOP_TOKENS = 20
 _MIN_LOOP_REPEATS = 5
 """People do say "no no no" or a digit four times; a loop is longer than both limits."""
 _MAX_LOOP_PERIOD = 40
-_KEPT_REPEATS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +102,27 @@ def compression_ratio(text: str) -> float:
 
 
 def judge(
-    thresholds: GateThresholds, text: str, tokens: Sequence[int], mean_log_prob: float, no_speech_prob: float
+    thresholds: GateThresholds,
+    text: str,
+    tokens: Sequence[int],
+    mean_log_prob: float,
+    no_speech_prob: float,
+    *,
+    may_loop: bool = False,
 ) -> Verdict:
-    """Says whether a decoded text is believable."""
+    """Says whether a decoded text is believable; one that repeats itself only if its audio does (`may_loop`)."""
     # Written with `not`, so that NaN fails.
     evident = not no_speech_prob > thresholds.max_no_speech_prob or mean_log_prob >= thresholds.min_evident_log_prob
     if not evident:
         return Verdict.NO_SPEECH
     unlikely = not mean_log_prob >= thresholds.min_mean_log_prob
-    looping = is_looping(tokens) or compression_ratio(text) > thresholds.max_compression_ratio
+    looping = not may_loop and repeats_itself(thresholds, text, tokens)
     return Verdict.DOUBTFUL if unlikely or looping else Verdict.ACCEPTED
+
+
+def repeats_itself(thresholds: GateThresholds, text: str, tokens: Sequence[int]) -> bool:
+    """Whether a text says the same more often than people mostly do."""
+    return is_looping(tokens) or compression_ratio(text) > thresholds.max_compression_ratio
 
 
 def _loop_at_end(tokens: Sequence[int]) -> tuple[int, int]:
@@ -134,10 +144,10 @@ def is_looping(tokens: Sequence[int]) -> bool:
     return _loop_at_end(tokens)[0] > 0
 
 
-def loop_cut(tokens: Sequence[int]) -> int:
-    """How many tokens to keep so that a loop at the end is said once; all where there is no loop."""
+def loop_cut(tokens: Sequence[int], num_kept: int = 1) -> int:
+    """How many tokens to keep so that a loop at the end is said so often; all where there is no loop."""
     period, start = _loop_at_end(tokens)
-    return start + period * _KEPT_REPEATS
+    return min(len(tokens), start + period * num_kept) if period else len(tokens)
 
 
 def confidence(mean_log_prob: float) -> float:

@@ -41,6 +41,8 @@ class RowPlan:
     """What they were believed with."""
     speech_score: float | None = None
     """See DecodeRequest."""
+    may_loop: bool = False
+    """The audio repeats itself: a text that does so is not cut short."""
     draft: tuple[int, ...] = field(default=(), repr=False)
     """Text tokens that may be right, behind the settled ones; greedy search verifies them in one step. Changes the
     cost, not the outcome."""
@@ -216,9 +218,9 @@ class Search:
     def _append(self, row: _Live, token: int, log_prob: float) -> None:
         row.tokens.append(token)
         row.log_probs.append(log_prob)
-        row.ended = (
-            token == self.vocabulary.end_of_text or len(row.tokens) >= row.plan.max_new_tokens or is_looping(row.tokens)
-        )
+        is_full = len(row.tokens) >= row.plan.max_new_tokens
+        loops = not row.plan.may_loop and is_looping(row.tokens)
+        row.ended = token == self.vocabulary.end_of_text or is_full or loops
 
 
 def _zip(rows: Sequence[_Live], drafts: Sequence[Sequence[int]]) -> Iterator[tuple[_Live, Sequence[int]]]:

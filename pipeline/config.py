@@ -97,6 +97,8 @@ class SessionConfig:
     speech_activity_events: bool = False
     scene_events: bool = False
     turn_events: bool = False
+    silence_after_ms: int = 10_000
+    """Nobody has spoken for this long: long enough to be told as a scene event."""
     start_offset_ms: int = 0
     """Where in the call the first audio lies; more than 0 when a call is resumed."""
 
@@ -111,6 +113,7 @@ class SessionConfig:
             raise InvalidConfigError(
                 "audio_channel_count", f"{channels} is outside 1 to {MAX_CHANNELS}; send each party as a channel"
             )
+        _require_range("silence_after_ms", self.silence_after_ms, 1_000, 3_600_000)
         if self.start_offset_ms < 0:
             raise InvalidConfigError(
                 "call.resume.audio_offset_ms", f"{self.start_offset_ms} is negative; use 0 or more"

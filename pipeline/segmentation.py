@@ -1,9 +1,11 @@
 """Cuts a channel's audio into speech segments: pre-roll before, a little silence behind, no longer than the limit.
 
-Audio is written once into one growing buffer per segment; requests get read-only views of it.
+Audio is written once into one growing buffer per segment; requests get read-only views of it. What has to be changed
+afterwards is changed in a copy.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +15,9 @@ from pipeline.types import FRAME_MS, FRAME_SAMPLES, EndReason, Samples, SpeechSe
 
 _CUT_SMOOTHING_FRAMES = 5
 """Energies are averaged over this many frames, so that a cut falls into a pause and not into a plosive."""
+
+_DOUBT_FRAMES = 10
+"""The beginning of speech may be that long in doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,18 @@ class _Recording:
         self.num_frames += 1
         self._energies.append(float(np.dot(frame, frame)))
 
+    def revise(self, first_frame: int, end_frame: int, change: Callable[[Samples], Samples]) -> None:
+        """Changes a copy: views of the audio as it was are with engines."""
+        begin = max(0, first_frame - self.start_frame)
+        end = min(self.num_frames, end_frame - self.start_frame)
+        if begin >= end:
+            return
+        revised = np.empty_like(self._samples)
+        revised[: self.num_frames * FRAME_SAMPLES] = self.audio(self.num_frames)
+        self._samples = revised
+        for frame in revised[: end * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)[begin:]:
+            frame[:] = change(frame)
+
     def search_cut(self) -> None:
         """Considers the middle of the newest frames as a place to cut."""
         energy = sum(self._energies) / len(self._energies)
@@ -68,7 +85,7 @@ class Segmenter:
         self._cut_search_start_frames = self._max_frames - config.cut_search_ms // FRAME_MS
         self._pre_roll_frames = config.pre_roll_ms // FRAME_MS
         self._post_roll_frames = config.post_roll_ms // FRAME_MS
-        self._recent: deque[Samples] = deque(maxlen=self._pre_roll_frames + config.onset_ms // FRAME_MS)
+        self._recent: deque[Samples] = deque(maxlen=self._pre_roll_frames + config.onset_ms // FRAME_MS + _DOUBT_FRAMES)
         self._frame = 0
         self._num_segments = 0
         self._recording: _Recording | None = None
@@ -97,6 +114,15 @@ class Segmenter:
         self._recording.append(frame)
         if self._recording.num_frames >= self._cut_search_start_frames + _CUT_SMOOTHING_FRAMES:
             self._recording.search_cut()
+
+    def revise(self, first_frame: int, end_frame: int, change: Callable[[Samples], Samples]) -> None:
+        """Changes frames that were taken already; what was handed out of them before stays as it was."""
+        if self._recording is not None:
+            self._recording.revise(first_frame, end_frame, change)
+            return
+        oldest_frame = self._frame - len(self._recent)
+        for frame in range(max(first_frame, oldest_frame), min(end_frame, self._frame)):
+            self._recent[frame - oldest_frame] = change(self._recent[frame - oldest_frame])
 
     def skip(self, num_frames: int) -> None:
         """Time passes without audio while no segment is open."""

@@ -6,7 +6,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.audio.framing import Flush, FrameAssembler, SkippedTime
+from pipeline.audio.framing import Flush, FrameAssembler, Mark, SkippedTime
 from pipeline.config import SUPPORTED_SAMPLE_RATES_HZ
 from pipeline.errors import InvalidAudioError
 from pipeline.types import AudioEncoding, AudioFormat
@@ -25,7 +25,7 @@ def assembler(audio_format=LINEAR16_8K, max_filled_gap_ms=1_000):
 def take_all(frames):
     taken = []
     while (item := frames.next_frame()) is not None:
-        taken.append(item if isinstance(item, Flush | SkippedTime) else item.tobytes())
+        taken.append(item if isinstance(item, Mark) else item.tobytes())
     return taken
 
 

@@ -8,6 +8,8 @@ from pipeline.types import FRAME_MS, AudioFormat, DecodeHints
 
 SUPPORTED_SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 32_000, 44_100, 48_000)
 MAX_CHANNELS = 2
+MAX_DOUBT_MS = 100
+"""The beginning of speech is held back for so long at most while it may be a tone."""
 
 
 class DenoisingMode(Enum):

@@ -19,7 +19,7 @@ Rules:
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pipeline.config import EndpointingConfig
+from pipeline.config import MAX_DOUBT_MS, EndpointingConfig
 from pipeline.types import FRAME_MS
 
 _HYSTERESIS = 0.15
@@ -147,14 +147,19 @@ class Endpointer:
         self._frame += num_frames
 
     @property
+    def _onset_length(self) -> int:
+        return self._voiced_end_frame - self._first_voiced_frame
+
+    @property
     def _is_onset_long(self) -> bool:
-        return self._voiced_end_frame - self._first_voiced_frame >= self._onset_frames
+        return self._onset_length >= self._onset_frames
 
     def _classify(self, score: float, is_doubtful: bool) -> _Input:
         if score >= (self._stay_score if self.is_speaking else self._enter_score):
             if self.state is EndpointState.SILENCE:
                 self._first_voiced_frame = self._frame
             self._voiced_end_frame = self._frame + 1
+            is_doubtful = is_doubtful and self._onset_length < self._onset_frames + MAX_DOUBT_MS // FRAME_MS
             return _Input.VOICED_LONG if self._is_onset_long and not is_doubtful else _Input.VOICED
         if self.state is EndpointState.ONSET and self._is_onset_long:
             return _Input.VOICED_LONG  # it was in doubt until now

@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.config import EndpointingConfig
+from pipeline.config import MAX_DOUBT_MS, EndpointingConfig
 from pipeline.types import FRAME_MS, FRAME_SAMPLES, EndReason, Samples, SpeechSegment
 
 _CUT_SMOOTHING_FRAMES = 5
 """Energies are averaged over this many frames, so that a cut falls into a pause and not into a plosive."""
-
-_DOUBT_FRAMES = 10
-"""The beginning of speech may be that long in doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +82,9 @@ class Segmenter:
         self._cut_search_start_frames = self._max_frames - config.cut_search_ms // FRAME_MS
         self._pre_roll_frames = config.pre_roll_ms // FRAME_MS
         self._post_roll_frames = config.post_roll_ms // FRAME_MS
-        self._recent: deque[Samples] = deque(maxlen=self._pre_roll_frames + config.onset_ms // FRAME_MS + _DOUBT_FRAMES)
+        self._recent: deque[Samples] = deque(
+            maxlen=self._pre_roll_frames + (config.onset_ms + MAX_DOUBT_MS) // FRAME_MS
+        )
         self._frame = 0
         self._num_segments = 0
         self._recording: _Recording | None = None

@@ -8,6 +8,7 @@ was heard of it, up to 150 ms, tells its frequencies to about 2 Hz.
 A tone survives an interruption of some 80 ms if the line stays as loud: a phase reversal, a click, somebody's voice.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,7 +39,9 @@ _SAME_LEVEL = 10 ** (2.5 / 10)
 _GONE = 1 / 8
 """The line has fallen below this share of the tone's power: it is over, and not interrupted."""
 _MIN_IDENTIFIED_MS = 100
-_IDENTIFY_EVERY_BLOCKS = 3
+_IDENTIFY_EVERY_BLOCKS, _IDENTIFY_LATER_EVERY_BLOCKS, _LATER_BLOCKS = 3, 25, 30
+_REMEMBERED_BLOCKS, _REMEMBERED_INTERRUPTIONS = 64, 16
+"""A dial tone may last for an hour."""
 _SECOND_PEAK = 0.1
 """A second tone has at least this share of the first one's power."""
 _BEGIN_LEAD_MS = 50
@@ -80,19 +83,23 @@ class _Run:
         self.end_ms = end_ms
         self.centre_hz = centre_hz
         self.frequencies_hz: tuple[float, ...] = ()
-        self.powers: list[float] = []
-        self.interruptions_ms: list[int] = []
+        self.powers: deque[float] = deque(maxlen=_REMEMBERED_BLOCKS)
+        self.interruptions_ms: deque[int] = deque(maxlen=_REMEMBERED_INTERRUPTIONS)
         self.missed = 0
         self.other_blocks = 0
         self.num_blocks = 0
+
+    @property
+    def median_power(self) -> float:
+        return sorted(self.powers)[len(self.powers) // 2]
 
     def as_tone(self) -> Tone:
         return Tone(
             begin_ms=self.begin_ms,
             end_ms=self.end_ms,
             frequencies_hz=self.frequencies_hz,
-            level_dbfs=10 * log10(float(np.median(self.powers)) / BLOCK_SAMPLES),
-            level_spread_db=_spread_db(self.powers),
+            level_dbfs=10 * log10(self.median_power / BLOCK_SAMPLES),
+            level_spread_db=_spread_db(list(self.powers)),
             interruptions_ms=tuple(self.interruptions_ms),
         )
 
@@ -168,7 +175,8 @@ class ToneTracker:
         run.powers.append(block.energy)
         run.num_blocks += 1
         length_ms = run.end_ms - run.begin_ms
-        if length_ms >= _MIN_IDENTIFIED_MS and (not run.frequencies_hz or run.num_blocks % _IDENTIFY_EVERY_BLOCKS == 0):
+        every_blocks = _IDENTIFY_EVERY_BLOCKS if run.num_blocks < _LATER_BLOCKS else _IDENTIFY_LATER_EVERY_BLOCKS
+        if length_ms >= _MIN_IDENTIFIED_MS and (not run.frequencies_hz or run.num_blocks % every_blocks == 0):
             inside = min(length_ms * SAMPLES_PER_MS, HISTORY_SAMPLES)
             window = block.heard[-inside:]
             run.frequencies_hz = _peaks(window - window.mean(), _LONG_FFT).frequencies_hz
@@ -176,7 +184,7 @@ class ToneTracker:
     def _miss(self, run: _Run, block: Block, centre_hz: float | None) -> list[Tone]:
         """A block that does not go on with the tone under way."""
         run.missed += 1
-        is_gone = block.energy < _GONE * float(np.median(run.powers))
+        is_gone = block.energy < _GONE * run.median_power
         if not is_gone and run.missed <= _MAX_INTERRUPTION_BLOCKS and (centre_hz is None or run.missed < 2):
             return []
         ended = self.end()

@@ -39,6 +39,8 @@ class WireFormat:
     audio: Callable[[bytes], Any]
     gap: Callable[[int], Any]
     """Takes milliseconds."""
+    dtmf: Callable[[str, int], Any]
+    """Takes the digit and its channel."""
     flush: Callable[[], Any]
     keep_alive: Callable[[], Any]
     event: Callable[[Any], CallEvent | None]
@@ -125,6 +127,19 @@ class Call:
         async with self._write_lock:
             await self._write(self._wire.gap(duration_ms))
             self.sent_ms += duration_ms
+
+    async def send_dtmf(self, digit: str, channel_tag: int = 1) -> None:
+        """Says that the telephone system saw a key pressed now (RFC 4733, SIP INFO).
+
+        Args:
+            digit: One of 0 to 9, *, #, A to D.
+            channel_tag: Who pressed it, 1..N.
+
+        Raises:
+            RecognitionError: The call is over.
+        """
+        async with self._write_lock:
+            await self._write(self._wire.dtmf(digit, channel_tag))
 
     async def flush(self) -> None:
         """Asks for finals of what is pending; the call goes on.

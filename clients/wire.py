@@ -219,6 +219,7 @@ WIRE_FORMAT = WireFormat(
     settings=lambda settings: pb.StreamingRecognizeRequest(streaming_config=_settings_to_wire(settings)),
     audio=lambda audio: pb.StreamingRecognizeRequest(audio_content=audio),
     gap=lambda duration_ms: _control(gap=pb.Control.Gap(duration_ms=duration_ms)),
+    dtmf=lambda digit, channel_tag: _control(dtmf=pb.Control.Dtmf(digit=digit, channel_tag=channel_tag)),
     flush=lambda: _control(flush=pb.Control.Flush()),
     keep_alive=lambda: _control(keep_alive=pb.Control.KeepAlive()),
     event=_event,

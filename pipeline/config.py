@@ -8,6 +8,8 @@ from pipeline.types import FRAME_MS, AudioFormat, DecodeHints
 
 SUPPORTED_SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 32_000, 44_100, 48_000)
 MAX_CHANNELS = 2
+MAX_DOUBT_MS = 100
+"""The beginning of speech is held back for so long at most while it may be a tone."""
 
 
 class DenoisingMode(Enum):
@@ -97,6 +99,8 @@ class SessionConfig:
     speech_activity_events: bool = False
     scene_events: bool = False
     turn_events: bool = False
+    silence_after_ms: int = 10_000
+    """Nobody has spoken for this long: long enough to be told as a scene event."""
     start_offset_ms: int = 0
     """Where in the call the first audio lies; more than 0 when a call is resumed."""
 
@@ -111,6 +115,7 @@ class SessionConfig:
             raise InvalidConfigError(
                 "audio_channel_count", f"{channels} is outside 1 to {MAX_CHANNELS}; send each party as a channel"
             )
+        _require_range("silence_after_ms", self.silence_after_ms, 1_000, 3_600_000)
         if self.start_offset_ms < 0:
             raise InvalidConfigError(
                 "call.resume.audio_offset_ms", f"{self.start_offset_ms} is negative; use 0 or more"

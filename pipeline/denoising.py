@@ -131,6 +131,8 @@ class Mixer:
 class DenoisedMix:
     """A denoiser that always runs, for audio that shall be heard and not only measured."""
 
+    delay_ms = Denoiser.delay_ms
+
     def __init__(self) -> None:
         """Raises ComponentMissingError when RNNoise is not there."""
         self._denoiser = Denoiser()

@@ -9,15 +9,17 @@ Theory of operation. A state machine over frames, driven by whether a frame is v
     HANGOVER   SPEECH                                 SILENCE after hangover_ms, else HANGOVER
 
 Rules:
-1. All transitions are in `_NEXT`; nothing else changes the state, except `flush`.
+1. All transitions are in `_NEXT`; nothing else changes the state, except `flush` and `withdraw`.
 2. Voiced has hysteresis: it takes a higher score to start speech than to go on with it.
-3. Times are frame numbers; what happens to the audio is `segmentation`'s business.
+3. What may yet turn out to be a tone begins no speech while it is in doubt, and loses nothing by it: speech then began
+   where it was first voiced.
+4. Times are frame numbers; what happens to the audio is `segmentation`'s business.
 """
 
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pipeline.config import EndpointingConfig
+from pipeline.config import MAX_DOUBT_MS, EndpointingConfig
 from pipeline.types import FRAME_MS
 
 _HYSTERESIS = 0.15
@@ -92,6 +94,11 @@ class Endpointer:
         self._voiced_end_frame = 0
 
     @property
+    def least_score(self) -> float:
+        """The lowest score that can count as voiced."""
+        return self._stay_score
+
+    @property
     def is_speaking(self) -> bool:
         """Whether an utterance is open."""
         return self.state in _SPEAKING
@@ -106,16 +113,21 @@ class Endpointer:
         """Frames since the newest voiced one."""
         return self._frame - self._voiced_end_frame
 
-    def advance(self, score: float) -> SpeechBegan | SpeechEnded | None:
-        """Takes the score of the next frame."""
+    def advance(self, score: float, *, is_doubtful: bool = False) -> SpeechBegan | SpeechEnded | None:
+        """Takes the score of the next frame, and whether it may not be speech whatever its score."""
         before = self.state
-        self.state = _NEXT[before, self._classify(score)]
+        self.state = _NEXT[before, self._classify(score, is_doubtful)]
         self._frame += 1
         if self.is_speaking and before not in _SPEAKING:
             return SpeechBegan(frame=self._first_voiced_frame)
         if not self.is_speaking and before in _SPEAKING:
             return SpeechEnded(frame=self._voiced_end_frame)
         return None
+
+    def withdraw(self) -> None:
+        """What seemed to begin is no speech."""
+        if self.state is EndpointState.ONSET:
+            self.state = EndpointState.SILENCE
 
     def flush(self) -> SpeechBegan | None:
         """The stream ends here: an onset still under way counts as speech."""
@@ -134,12 +146,22 @@ class Endpointer:
         """Time passes without audio. The caller has let the hangover run out before."""
         self._frame += num_frames
 
-    def _classify(self, score: float) -> _Input:
+    @property
+    def _onset_length(self) -> int:
+        return self._voiced_end_frame - self._first_voiced_frame
+
+    @property
+    def _is_onset_long(self) -> bool:
+        return self._onset_length >= self._onset_frames
+
+    def _classify(self, score: float, is_doubtful: bool) -> _Input:
         if score >= (self._stay_score if self.is_speaking else self._enter_score):
             if self.state is EndpointState.SILENCE:
                 self._first_voiced_frame = self._frame
             self._voiced_end_frame = self._frame + 1
-            voiced_frames = self._voiced_end_frame - self._first_voiced_frame
-            return _Input.VOICED_LONG if voiced_frames >= self._onset_frames else _Input.VOICED
+            is_doubtful = is_doubtful and self._onset_length < self._onset_frames + MAX_DOUBT_MS // FRAME_MS
+            return _Input.VOICED_LONG if self._is_onset_long and not is_doubtful else _Input.VOICED
+        if self.state is EndpointState.ONSET and self._is_onset_long:
+            return _Input.VOICED_LONG  # it was in doubt until now
         unvoiced_frames = self._frame + 1 - self._voiced_end_frame
         return _Input.UNVOICED_LONG if unvoiced_frames >= self._hangover_frames else _Input.UNVOICED

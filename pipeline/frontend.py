@@ -1,6 +1,9 @@
 """The audio side of one channel: a 10 ms frame in, what it means for speech out.
 
-resampling, then denoising and voice activity, then endpointing, then segmentation.
+resampling, then the scene, then denoising and voice activity, then endpointing, then segmentation.
+
+Tones are no speech: while the scene hears nothing else, the speech score is 0, so that no utterance begins on them and
+none is prolonged by them. A key pressed while somebody speaks is taken out of the audio that is recognised.
 """
 
 from dataclasses import dataclass
@@ -11,7 +14,11 @@ from pipeline.audio.resampling import Resampler
 from pipeline.config import DenoisingMode, SessionConfig
 from pipeline.denoising import DenoisedMix, GatedDenoiser
 from pipeline.endpointing import Endpointer, EndpointState, SpeechBegan, SpeechEnded
+from pipeline.events import SceneEvent
 from pipeline.line_level import LineLevel
+from pipeline.scene.presses import KeyPress
+from pipeline.scene.removal import remove_tones
+from pipeline.scene.track import SceneTrack
 from pipeline.segmentation import OpenSegment, Segmenter
 from pipeline.types import (
     CORE_SAMPLE_RATE_HZ,
@@ -47,7 +54,10 @@ class SpeechPaused:
     """Call clock at 16 kHz."""
 
 
-FrontEndEvent = SpeechStarted | SpeechPaused | SpeechStopped | SpeechSegment
+FrontEndEvent = SpeechStarted | SpeechPaused | SpeechStopped | SpeechSegment | SceneEvent
+
+_KEY_EDGE_FRAMES = 1
+"""A key's first and last moments lie in frames that are mostly something else."""
 
 
 class ChannelFrontEnd:
@@ -63,6 +73,7 @@ class ChannelFrontEnd:
         self._endpointer = Endpointer(config.endpointing)
         self._line = LineLevel()
         self._post_roll_frames = config.endpointing.post_roll_ms // FRAME_MS
+        self._scene = SceneTrack(channel_tag, config)
         self._segmenter = Segmenter(channel_tag, config.endpointing, self._start_sample)
 
     @property
@@ -87,10 +98,14 @@ class ChannelFrontEnd:
 
     def advance(self, frame: Samples) -> list[FrontEndEvent]:
         """Takes 10 ms at the source rate, shape `(frame_samples,)`."""
-        heard, score = self._listen(self._resampler.process(frame))
-        change = self._endpointer.advance(score)
+        original = self._resampler.process(frame)
+        events: list[FrontEndEvent] = [*self._scene.advance(original)]
+        heard, score = self._listen(original)
+        change = self._decide(score)
         self._segmenter.append(heard, score)
-        events = self._apply(change, EndReason.SILENCE)
+        for key in self._scene.released_keys:
+            self._take_out(key)
+        events += self._apply(change, EndReason.SILENCE)
         if self._pauses():
             events += self._pause()
         if self._segmenter.is_at_limit:
@@ -108,7 +123,8 @@ class ChannelFrontEnd:
     def end(self) -> list[FrontEndEvent]:
         """The stream ends: closes everything, also speech that has only just begun."""
         events = self._apply(self._endpointer.flush(), EndReason.END_OF_STREAM)
-        return events + self._apply(self._endpointer.end(), EndReason.END_OF_STREAM)
+        events += self._apply(self._endpointer.end(), EndReason.END_OF_STREAM)
+        return [*events, *self._scene.end()]
 
     def skip(self, num_frames: int) -> list[FrontEndEvent]:
         """Time passes without audio."""
@@ -116,7 +132,15 @@ class ChannelFrontEnd:
         self._endpointer.skip(num_frames)
         self._segmenter.skip(num_frames)
         self._resampler.reset()
-        return events
+        return [*events, *self._scene.skip(num_frames)]
+
+    def press_key(self, digit: str) -> list[FrontEndEvent]:
+        """The telephone system saw a key pressed here."""
+        return [*self._scene.press_key(digit)]
+
+    def miss_audio(self, duration_ms: int) -> list[FrontEndEvent]:
+        """The sender has no audio for this long from here on."""
+        return [self._scene.missing_audio(duration_ms)]
 
     def close(self) -> None:
         """Frees native state; may be called again."""
@@ -128,12 +152,29 @@ class ChannelFrontEnd:
         """Returns what the engine shall hear of these 10 ms, and how likely they hold speech."""
         if self._mix is not None:
             heard, denoised = self._mix.process(original)
-            return heard, self._vad.process(denoised)
+            return heard, self._score(denoised)
         self._line.hear(float(np.dot(original, original)))
         if self._line.is_at_rest and self._endpointer.state is EndpointState.SILENCE:
             self._rest(original)
             return original, 0.0
-        return original, self._vad.process(self._cleaned(original))
+        return original, self._score(self._cleaned(original))
+
+    def _score(self, cleaned: Samples) -> float:
+        """How likely this is speech. Tones are not, whatever a detector thinks of them."""
+        if self._scene.hides_speech:
+            self._vad.rest(cleaned)
+            return 0.0
+        return self._vad.process(cleaned)
+
+    def _decide(self, score: float) -> SpeechBegan | SpeechEnded | None:
+        """A tone takes longer to recognise than speech to begin: where both are possible, it is waited for."""
+        if self._scene.hides_speech:
+            self._endpointer.withdraw()
+        is_open = self._endpointer.state is EndpointState.SPEECH
+        is_doubtful = not is_open and score >= self._endpointer.least_score and self._scene.may_be_tones()
+        if is_doubtful and self._endpointer.is_speaking:
+            return self._endpointer.advance(0.0)
+        return self._endpointer.advance(score, is_doubtful=is_doubtful)
 
     def _cleaned(self, original: Samples) -> Samples:
         """What the detector shall hear: denoised while the line is noisy, and to the end of the utterance under way."""
@@ -157,12 +198,21 @@ class ChannelFrontEnd:
         heard = self._segmenter.closed_at(self._endpointer.speech_end_frame)
         return [] if heard is None else [SpeechPaused(heard=heard, speech_end_sample=self.speech_end_sample)]
 
+    def _take_out(self, key: KeyPress) -> None:
+        """Takes a key out of the audio to be recognised, which the mix with denoised audio has delayed."""
+        delay_frames = 0 if self._mix is None else -(-self._mix.delay_ms // FRAME_MS)
+        first_frame = key.begin_ms // FRAME_MS - _KEY_EDGE_FRAMES
+        end_frame = key.end_ms // FRAME_MS + _KEY_EDGE_FRAMES + delay_frames + 1
+        self._segmenter.revise(first_frame, end_frame, lambda frame: remove_tones(frame, key.frequencies_hz))
+
     def _apply(self, change: SpeechBegan | SpeechEnded | None, reason: EndReason) -> list[FrontEndEvent]:
         if isinstance(change, SpeechBegan):
             self._segmenter.open(change.frame)
-            return [SpeechStarted(sample=self._sample_at(change.frame))]
+            started = SpeechStarted(sample=self._sample_at(change.frame))
+            return [started, *self._scene.speech_began(change.frame * FRAME_MS)]
         if isinstance(change, SpeechEnded):
             segment = self._segmenter.close(change.frame, reason)
+            self._scene.speech_ended(change.frame * FRAME_MS)
             return [SpeechStopped(sample=self._sample_at(change.frame)), segment]
         return []
 

@@ -1,14 +1,16 @@
 """Cuts a channel's audio into speech segments: pre-roll before, a little silence behind, no longer than the limit.
 
-Audio is written once into one growing buffer per segment; requests get read-only views of it.
+Audio is written once into one growing buffer per segment; requests get read-only views of it. What has to be changed
+afterwards is changed in a copy.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.config import EndpointingConfig
+from pipeline.config import MAX_DOUBT_MS, EndpointingConfig
 from pipeline.types import FRAME_MS, FRAME_SAMPLES, EndReason, Samples, SpeechSegment
 
 _CUT_SMOOTHING_FRAMES = 5
@@ -59,6 +61,18 @@ class _Recording:
         self.num_frames += 1
         self._energies.append(float(np.dot(frame, frame)))
 
+    def revise(self, first_frame: int, end_frame: int, change: Callable[[Samples], Samples]) -> None:
+        """Changes a copy: views of the audio as it was are with engines."""
+        begin = max(0, first_frame - self.start_frame)
+        end = min(self.num_frames, end_frame - self.start_frame)
+        if begin >= end:
+            return
+        revised = np.empty_like(self._samples)
+        revised[: self.num_frames * FRAME_SAMPLES] = self.audio(self.num_frames)
+        self._samples = revised
+        for frame in revised[: end * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)[begin:]:
+            frame[:] = change(frame)
+
     def search_cut(self) -> None:
         """Considers the middle of the newest frames as a place to cut."""
         energy = sum(self._energies) / len(self._energies)
@@ -93,7 +107,7 @@ class Segmenter:
         self._pre_roll_frames = config.pre_roll_ms // FRAME_MS
         self._post_roll_frames = config.post_roll_ms // FRAME_MS
         self._unsure_pre_roll_frames = max(self._pre_roll_frames, _UNSURE_PRE_ROLL_MS // FRAME_MS)
-        self._onset_frames = config.onset_ms // FRAME_MS
+        self._onset_frames = (config.onset_ms + MAX_DOUBT_MS) // FRAME_MS
         self._recent: deque[ScoredFrame] = deque(maxlen=self._unsure_pre_roll_frames + self._onset_frames)
         self._frame = 0
         self._num_segments = 0
@@ -124,6 +138,16 @@ class Segmenter:
         self._recording.append(frame, score)
         if self._recording.num_frames >= self._cut_search_start_frames + _CUT_SMOOTHING_FRAMES:
             self._recording.search_cut()
+
+    def revise(self, first_frame: int, end_frame: int, change: Callable[[Samples], Samples]) -> None:
+        """Changes frames that were taken already; what was handed out of them before stays as it was."""
+        if self._recording is not None:
+            self._recording.revise(first_frame, end_frame, change)
+            return
+        oldest_frame = self._frame - len(self._recent)
+        for frame in range(max(first_frame, oldest_frame), min(end_frame, self._frame)):
+            samples, score = self._recent[frame - oldest_frame]
+            self._recent[frame - oldest_frame] = (change(samples), score)
 
     def skip(self, num_frames: int) -> None:
         """Time passes without audio while no segment is open."""

@@ -18,13 +18,15 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Literal
 
-from pipeline.audio.framing import Flush, FrameAssembler, SkippedTime
+from pipeline.audio.framing import Flush, FrameAssembler, Mark, MissingAudio, PressedKey, SkippedTime
 from pipeline.config import SessionConfig
+from pipeline.errors import InvalidConfigError
 from pipeline.events import (
     ActivityKind,
     AudioAcknowledged,
     NoticeCode,
     RecognitionResult,
+    SceneEvent,
     SessionEvent,
     SessionNotice,
     SpeechActivity,
@@ -82,6 +84,8 @@ class _Channel:
                 yield from self.results.request_early_final(event.heard, event.speech_end_sample)
             elif isinstance(event, SpeechStopped):
                 yield from self._activity(ActivityKind.END, event.sample)
+            elif isinstance(event, SceneEvent):
+                yield from (event,) if self._config.scene_events else ()
             else:
                 yield from self.results.request_final(event)
 
@@ -141,6 +145,17 @@ class RecognitionSession:
         """Stores that the caller has no audio for this long; the call clock moves on."""
         self._assembler.receive_gap(duration_ms)
 
+    def receive_key(self, digit: str, channel_tag: int) -> None:
+        """Stores that the telephone system saw a key pressed: one of 0 to 9, *, #, A to D.
+
+        Raises:
+            InvalidConfigError: there is no such channel.
+        """
+        if channel_tag not in self._channels:
+            limit = f"{channel_tag} is outside 1 to {len(self._channels)}; name the channel of who pressed it"
+            raise InvalidConfigError("control.dtmf.channel_tag", limit)
+        self._assembler.receive_key(digit, channel_tag)
+
     def receive_flush(self) -> None:
         """Stores that all audio up to here shall be made final."""
         self._assembler.receive_flush()
@@ -177,10 +192,8 @@ class RecognitionSession:
             return True
         taken = self._assembler.next_frame()
         self._notice_header()
-        if isinstance(taken, Flush):
-            self._take_events({tag: channel.front_end.flush() for tag, channel in self._channels.items()})
-        elif isinstance(taken, SkippedTime):
-            self._skip(taken.num_frames)
+        if isinstance(taken, Mark):
+            self._take_mark(taken)
         elif taken is not None:
             self._take_frame(taken)
         elif self._end_received and not self._ended:
@@ -190,6 +203,19 @@ class RecognitionSession:
         else:
             return False
         return True
+
+    def _take_mark(self, mark: Mark) -> None:
+        match mark:
+            case Flush():
+                self._take_events({tag: channel.front_end.flush() for tag, channel in self._channels.items()})
+            case SkippedTime():
+                self._skip(mark.num_frames)
+            case MissingAudio():
+                missing = {tag: c.front_end.miss_audio(mark.duration_ms) for tag, c in self._channels.items()}
+                self._take_events(missing)
+            case PressedKey():
+                pressed = self._channels[mark.channel_tag]
+                self._effects.extend(pressed.apply(pressed.front_end.press_key(mark.digit)))
 
     def _take_frame(self, frame: Samples) -> None:
         self._num_frames += 1

@@ -52,6 +52,7 @@ class CallDefaults:
     vad: VadMode = VadMode.COMBINED
     endpointing: EndpointingConfig = field(default_factory=EndpointingConfig)
     interim: InterimConfig = field(default_factory=InterimConfig)
+    silence_after_ms: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,5 +98,13 @@ class KeepAlive:
     """The caller is still there."""
 
 
-CallMessage = Audio | Gap | Flush | KeepAlive
+@dataclass(frozen=True, slots=True)
+class KeyPressed:
+    """A key that the telephone system saw pressed."""
+
+    digit: str
+    channel_tag: int
+
+
+CallMessage = Audio | Gap | Flush | KeepAlive | KeyPressed
 """What a caller sends once the call has started."""

@@ -23,7 +23,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 from prometheus_client import CollectorRegistry, start_http_server
 
-from pipeline.events import RecognitionResult, SessionEvent, SessionNotice
+from pipeline.events import RecognitionResult, SceneEvent, SessionEvent, SessionNotice
 from pipeline.types import CORE_SAMPLE_RATE_HZ, BatchReport, DecodeRequest, DecodeResult
 from server.addresses import split_address
 from server.errors import StartupError
@@ -45,6 +45,9 @@ class _Instruments:
         self.calls_active = meter.create_up_down_counter("talkpath.calls.active", description="Live calls")
         self.calls = meter.create_counter("talkpath.calls", description="Calls that ended, by status")
         self.notices = meter.create_counter("talkpath.notices", description="What callers were told, by code")
+        self.scenes = meter.create_counter(
+            "talkpath.scenes", description="What else than speech was heard, by kind, once it was over"
+        )
         self.audio = meter.create_counter("talkpath.audio", unit="s", description="Audio taken in")
         self.decode_rtf = meter.create_histogram(
             "talkpath.decode.rtf",
@@ -128,6 +131,8 @@ class CallTelemetry:
         """An event went out to the caller."""
         if isinstance(event, SessionNotice):
             self._instruments.notices.add(1, {"model": self._model, "code": event.code.value})
+        if isinstance(event, SceneEvent) and event.is_over:
+            self._instruments.scenes.add(1, {"model": self._model, "kind": event.kind.value})
         if not isinstance(event, RecognitionResult):
             return
         labels = {"model": self._model}

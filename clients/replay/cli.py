@@ -88,6 +88,7 @@ def replay(  # noqa: PLR0913  # one parameter an option
     channels: Annotated[str, typer.Option(help="Role of each channel: agent,customer. One role mixes all.")] = "",
     hangover_ms: Annotated[int | None, typer.Option(help="Silence that ends an utterance.")] = None,
     denoise: Annotated[DenoiseOption, typer.Option(help="Noise suppression.")] = DenoiseOption.DEFAULT,
+    scene: Annotated[bool, typer.Option("--scene", help="Shows keys, tones, silence and the like, too.")] = False,
     reference: Annotated[Path | None, typer.Option(help="Manifest (JSON lines) with the exact words.")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only recordings of this kind. Repeatable.")] = None,
     min_duration_s: Annotated[float, typer.Option(help="Only recordings of at least this length.")] = 0.0,
@@ -115,6 +116,7 @@ def replay(  # noqa: PLR0913  # one parameter an option
                 roles=tuple(parse_role(role) for role in channels.split(",")) if channels else (),
                 denoise=Denoise[denoise.name],
                 hangover_ms=hangover_ms,
+                scene_events=scene,
             ),
             reference=reference,
             selection=Selection(
@@ -210,6 +212,7 @@ def _settings(options: RunOptions, info: ServerInfo) -> dict[str, Any]:
         "language": call.language_code or "of each recording",
         "denoise": call.denoise.value,
         "hangover_ms": call.hangover_ms or "server's default",
+        "scene_events": call.scene_events,
         "reference": str(options.reference) if options.reference else None,
     }
 

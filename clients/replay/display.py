@@ -14,7 +14,8 @@ from rich.text import Text
 from clients.replay.pacing import MS_PER_S
 from clients.replay.plan import PlannedCall
 from clients.replay.player import CallTrace, TimedEvent
-from clients.types import Notice, Result
+from clients.replay.scene_text import scene_text
+from clients.types import Notice, Result, Scene
 
 REFRESHES_PER_S = 12
 SECONDS_PER_MINUTE = 60
@@ -117,6 +118,9 @@ class LiveCallDisplay(_LiveDisplay):
                     self._console.print(_spoken_line(call, result.start_ms, result.channel_tag, words))
             case Result() as result:
                 self._interims[result.channel_tag] = result
+            case Scene() as scene:
+                words = Text(scene_text(scene), style="magenta")
+                self._console.print(_spoken_line(call, scene.offset_ms, scene.channel_tag, words))
             case Notice() as notice:
                 self._console.print(Text(f"{notice.code.value}: {notice.message}", style="yellow"))
             case _:
@@ -160,6 +164,7 @@ class ProgressDisplay(_LiveDisplay):
         self._task = self._progress.add_task("calls", total=len(calls), note="")
         self._num_live = 0
         self._num_failed = 0
+        self._num_scenes = 0
         self._audio_ms: dict[int, float] = {}
         super().__init__(console)
 
@@ -174,7 +179,10 @@ class ProgressDisplay(_LiveDisplay):
         self._update()
 
     def event_received(self, call: PlannedCall, event: TimedEvent) -> None:
-        """Words of many calls at once would be unreadable."""
+        """Counts scenes; words of many calls at once would be unreadable."""
+        if isinstance(event.event, Scene) and event.event.is_over:
+            self._num_scenes += 1
+            self._update()
 
     def call_ended(self, trace: CallTrace) -> None:
         """Counts it, and says what went wrong."""
@@ -186,7 +194,8 @@ class ProgressDisplay(_LiveDisplay):
 
     def _update(self) -> None:
         failed = f", {self._num_failed} failed" if self._num_failed else ""
-        note = f"{self._num_live} live{failed}, {sum(self._audio_ms.values()) / MS_PER_S:.0f} s of audio sent"
+        scenes = f", {self._num_scenes} scenes" if self._num_scenes else ""
+        note = f"{self._num_live} live{failed}, {sum(self._audio_ms.values()) / MS_PER_S:.0f} s of audio sent{scenes}"
         self._progress.update(self._task, note=note)
 
     def _render(self) -> RenderableType:
@@ -223,6 +232,9 @@ class LineDisplay:
             case Result(is_final=False) as result if self._has_interims:
                 role = f"({call.role_name(result.channel_tag)})"
                 self._print(call, result.start_ms, f"{role:<{ROLE_WIDTH}} {result.transcript} …")
+            case Scene() as scene:
+                role = call.role_name(scene.channel_tag)
+                self._print(call, scene.offset_ms, f"{role:<{ROLE_WIDTH}} {scene_text(scene)}")
             case Notice() as notice:
                 self._print(call, event.t_s * MS_PER_S, f"{notice.code.value}: {notice.message}")
             case _:

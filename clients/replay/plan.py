@@ -37,6 +37,7 @@ class CallOptions:
     roles: tuple[ChannelRole, ...] = ()
     denoise: Denoise = Denoise.DEFAULT
     hangover_ms: int | None = None
+    scene_events: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +127,7 @@ def _plan_call(source: ManifestEntry | Path, options: CallOptions, limits: Limit
             model=options.model,
             denoise=options.denoise,
             endpointing=Endpointing(hangover_ms=options.hangover_ms),
+            scene_events=options.scene_events,
             channel_roles=_roles(entry, options),
         ),
         is_mixed=is_mixed,

@@ -26,6 +26,24 @@ class SkippedTime:
     num_frames: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingAudio:
+    """Mark in the stream: from here on there is no audio for this long; silence and skipped time follow."""
+
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PressedKey:
+    """Mark in the stream: a key was seen pressed here."""
+
+    digit: str
+    channel_tag: int
+
+
+Mark = Flush | SkippedTime | MissingAudio | PressedKey
+
+
 class FrameAssembler:
     """The input queue of a call: bytes, gaps and flushes in order; frames and marks out, one at a time."""
 
@@ -39,7 +57,7 @@ class FrameAssembler:
         self._header = WavHeaderSkipper(audio_format)
         self._audio = bytearray()
         self._taken_bytes = 0
-        self._marks: deque[tuple[int, Flush | SkippedTime]] = deque()
+        self._marks: deque[tuple[int, Mark]] = deque()
         """Marks with their positions in the stream, counted in bytes."""
 
     @property
@@ -64,6 +82,7 @@ class FrameAssembler:
     def receive_gap(self, duration_ms: int) -> None:
         """Appends time without audio. A sample that the gap splits is dropped."""
         self._close_tail()
+        self._marks.append((self._received_bytes, MissingAudio(duration_ms=duration_ms)))
         filled_ms = min(duration_ms, self._max_filled_gap_ms)
         self._audio += self._silence * (filled_ms * self._format.sample_rate_hz // _MS_PER_S)
         if skipped_frames := (duration_ms - filled_ms) // FRAME_MS:
@@ -74,12 +93,16 @@ class FrameAssembler:
         """Appends a flush mark. It takes effect at the last whole frame before it."""
         self._marks.append((self._received_bytes, Flush()))
 
+    def receive_key(self, digit: str, channel_tag: int) -> None:
+        """Appends a key pressed. It counts from the last whole frame before it."""
+        self._marks.append((self._received_bytes, PressedKey(digit=digit, channel_tag=channel_tag)))
+
     def receive_end(self) -> None:
         """Ends the stream: half a sample is dropped, the last frame is filled up with silence."""
         self._close_tail()
         self._fill_frame()
 
-    def next_frame(self) -> Samples | Flush | SkippedTime | None:
+    def next_frame(self) -> Samples | Mark | None:
         """Takes the next frame, shape `(num_channels, frame_samples)`, or mark; None when there is none yet."""
         if self._marks and self._marks[0][0] < self._taken_bytes + self._frame_bytes:
             return self._marks.popleft()[1]

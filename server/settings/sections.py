@@ -125,6 +125,8 @@ class RecognitionSettings(_Section):
     first_interim_after_ms: int = 300
     interim_interval_ms: int = 500
     stable_after_ms: int = 3_000
+    silence_after_ms: int = Field(default=10_000, ge=1_000, le=3_600_000)
+    """Nobody has spoken on a channel for this long: told as a scene event."""
 
     @model_validator(mode="after")
     def _within_limits(self) -> "RecognitionSettings":
@@ -153,6 +155,7 @@ class RecognitionSettings(_Section):
                 interval_ms=self.interim_interval_ms,
                 stable_after_ms=self.stable_after_ms,
             ),
+            silence_after_ms=self.silence_after_ms,
         )
 
 

@@ -9,8 +9,9 @@ from uuid import uuid4
 from pipeline.config import DenoisingMode, EndpointingConfig, SessionConfig
 from pipeline.engines.base import EngineInfo
 from pipeline.errors import InvalidConfigError
+from pipeline.scene.presses import ALL_DIGITS
 from pipeline.types import AudioFormat, DecodeHints, Task
-from server.messages import Audio, CallConfig, CallInfo, CallMessage, Flush, Gap, KeepAlive, Terms
+from server.messages import Audio, CallConfig, CallInfo, CallMessage, Flush, Gap, KeepAlive, KeyPressed, Terms
 from server.wire.languages import AUTO_LANGUAGE, language_subtag
 from server.wire.tables import DENOISING, ENCODINGS, ROLES, TASKS
 from talkpath.speech.v1 import speech_pb2 as pb
@@ -100,7 +101,18 @@ def _control(message: pb.Control) -> CallMessage:
                 "control.gap.duration_ms", f"{duration_ms} is outside 0 to {MAX_GAP_MS}; send a longer gap in parts"
             )
         return Gap(duration_ms)
-    raise InvalidConfigError("control", "is empty; set flush, keep_alive or gap")
+    if kind == "dtmf":
+        return _key(message.dtmf)
+    raise InvalidConfigError("control", "is empty; set flush, keep_alive, gap or dtmf")
+
+
+def _key(message: pb.Control.Dtmf) -> KeyPressed:
+    digit = message.digit.upper()
+    if digit not in ALL_DIGITS:
+        raise InvalidConfigError(
+            "control.dtmf.digit", f"{_shown(message.digit)} is no key; send one of 0 to 9, *, #, A to D a message"
+        )
+    return KeyPressed(digit, message.channel_tag)
 
 
 def _call_config(message: pb.RecognitionConfig, endpointing: pb.EndpointingConfig, terms: Terms) -> CallConfig:
@@ -117,6 +129,7 @@ def _call_config(message: pb.RecognitionConfig, endpointing: pb.EndpointingConfi
             endpointing=_endpointing(endpointing, terms.defaults.endpointing),
             denoising=_denoising(message, terms),
             vad=terms.defaults.vad,
+            silence_after_ms=terms.defaults.silence_after_ms,
         )
     except InvalidConfigError as error:
         raise InvalidConfigError(_PUBLIC_FIELDS.get(error.field, error.field), error.message) from None

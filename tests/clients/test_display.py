@@ -6,7 +6,7 @@ from rich.console import Console
 from clients.errors import RecognitionError
 from clients.replay.display import LineDisplay, LiveCallDisplay, ProgressDisplay, clock_text, make_display
 from clients.replay.player import TimedEvent
-from clients.types import Notice, NoticeCode
+from clients.types import Notice, NoticeCode, Scene, SceneKind
 from tests.clients.traces import final, interim, trace
 
 CALL = trace([]).call
@@ -129,3 +129,26 @@ def test_lines_name_their_call_when_there_are_many():
         "a.wav  00:01.0  SERVER_DRAINING: soon",
         "a.wav  00:05.0  error: UNAVAILABLE: gone",
     ]
+
+
+RINGING = Scene(kind=SceneKind.RINGBACK, channel_tag=1, offset_ms=500, duration_ms=300, is_over=False)
+RANG = Scene(kind=SceneKind.RINGBACK, channel_tag=1, offset_ms=500, duration_ms=8_000, is_over=True)
+KEY = Scene(kind=SceneKind.DTMF, channel_tag=1, offset_ms=9_000, duration_ms=100, is_over=True, digit="#")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_scene_is_shown_among_the_words(is_terminal):
+    console = terminal(is_terminal)
+    with make_display(console, [CALL], concurrency=1, speed=1.0, has_interims=False) as display:
+        for event in (RINGING, RANG, KEY):
+            display.event_received(CALL, at(event))
+    lines = shown(console)
+    places = [lines.index(text) for text in ("00:00.5", "[ringback …]", "[ringback, 8.0 s]", "00:09.0", "[key #]")]
+    assert places == sorted(places)
+
+
+def test_scenes_of_many_calls_are_counted():
+    display = ProgressDisplay(terminal(), [CALL] * 3)
+    for event in (RINGING, RANG, KEY):
+        display.event_received(CALL, at(event))
+    assert "2 scenes" in region(display)

@@ -144,6 +144,7 @@ async def test_controls_reach_the_server_in_their_place():
     async with serving(servicer) as address, Recognizer(address) as recognizer, recognizer.call(SETTINGS) as call:
         await call.send_audio(SECOND)
         await call.send_gap_ms(250)
+        await call.send_dtmf("5", channel_tag=2)
         await call.flush()
         await call.keep_alive()
         await call.half_close()
@@ -154,8 +155,9 @@ async def test_controls_reach_the_server_in_their_place():
         assert call.started is not None
     kinds = [request.WhichOneof("request") for request in servicer.requests[0]]
     controls = [request.control.WhichOneof("control") for request in servicer.requests[0][2:]]
-    assert kinds == ["streaming_config", "audio_content", "control", "control", "control"]
-    assert controls == ["gap", "flush", "keep_alive"]
+    assert kinds == ["streaming_config", "audio_content", "control", "control", "control", "control"]
+    assert controls == ["gap", "dtmf", "flush", "keep_alive"]
+    assert (servicer.requests[0][3].control.dtmf.digit, servicer.requests[0][3].control.dtmf.channel_tag) == ("5", 2)
     assert servicer.requests[0][2].control.gap.duration_ms == 250
 
 

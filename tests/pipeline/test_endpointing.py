@@ -65,3 +65,21 @@ def test_limits_are_named(field):
 
     with pytest.raises(InvalidConfigError, match=rf"endpointing.{field}: -1 is outside"):
         EndpointingConfig(**{field: -1})
+
+
+def test_doubt_holds_a_beginning_back_but_not_for_ever_and_loses_nothing():
+    endpointer = Endpointer(EndpointingConfig())
+    begun = [endpointer.advance(1.0, is_doubtful=True) for _ in range(30)]
+    assert begun.index(SpeechBegan(frame=0)) == 15
+    cleared = Endpointer(EndpointingConfig())
+    assert [cleared.advance(1.0, is_doubtful=True) for _ in range(8)] == [None] * 8
+    assert cleared.advance(0.0) == SpeechBegan(frame=0)
+
+
+def test_what_turns_out_to_be_a_tone_never_began():
+    endpointer = Endpointer(EndpointingConfig())
+    for _ in range(8):
+        endpointer.advance(1.0, is_doubtful=True)
+    endpointer.withdraw()
+    assert endpointer.advance(0.0) is None
+    assert not endpointer.is_speaking

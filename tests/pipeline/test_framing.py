@@ -6,7 +6,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.audio.framing import Flush, FrameAssembler, SkippedTime
+from pipeline.audio.framing import Flush, FrameAssembler, Mark, MissingAudio, PressedKey, SkippedTime
 from pipeline.config import SUPPORTED_SAMPLE_RATES_HZ
 from pipeline.errors import InvalidAudioError
 from pipeline.types import AudioEncoding, AudioFormat
@@ -25,7 +25,7 @@ def assembler(audio_format=LINEAR16_8K, max_filled_gap_ms=1_000):
 def take_all(frames):
     taken = []
     while (item := frames.next_frame()) is not None:
-        taken.append(item if isinstance(item, Flush | SkippedTime) else item.tobytes())
+        taken.append(item if isinstance(item, Mark) else item.tobytes())
     return taken
 
 
@@ -126,7 +126,8 @@ def test_short_gap_becomes_silence_and_splits_no_sample():
     frames.receive_audio(b"\x11\x22" * 40 + b"\x33")
     frames.receive_gap(15)
     frames.receive_audio(b"\x11\x22" * 80)
-    taken = take_all(frames)
+    missing, *taken = take_all(frames)
+    assert missing == MissingAudio(duration_ms=15)
     assert len(taken) == 3
     assert np.count_nonzero(np.frombuffer(taken[0], np.float32)) == 40
     assert not np.frombuffer(taken[1], np.float32).any()
@@ -140,5 +141,14 @@ def test_long_gap_is_filled_then_skipped():
     taken = take_all(frames)
     skips = [item for item in taken if isinstance(item, SkippedTime)]
     assert skips == [SkippedTime(num_frames=5_990)]
-    assert taken.index(skips[0]) == 11
-    assert len(taken) == 13
+    assert taken.index(MissingAudio(duration_ms=60_000)) == 0
+    assert taken.index(skips[0]) == 12
+    assert len(taken) == 14
+
+
+def test_a_key_stands_before_the_frame_it_falls_into():
+    frames = assembler()
+    frames.receive_audio(bytes(160 + 50))
+    frames.receive_key("5", 1)
+    frames.receive_audio(bytes(110))
+    assert take_all(frames)[1] == PressedKey(digit="5", channel_tag=1)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import DenoisingMode, InterimConfig, SessionConfig, VadMode
 from pipeline.denoising import Denoiser
+from pipeline.events import SceneEvent, SceneKind
 from pipeline.frontend import ChannelFrontEnd, SpeechPaused, SpeechStarted, SpeechStopped
 from pipeline.session import RecognitionSession
 from pipeline.types import AudioEncoding, AudioFormat, SpeechSegment
@@ -59,7 +60,7 @@ def run(samples, **config):
         events += front_end.advance(frame)
     events += front_end.end()
     front_end.close()
-    return events
+    return [e for e in events if not (isinstance(e, SceneEvent) and e.kind is SceneKind.SILENCE)]
 
 
 def bounds(events):

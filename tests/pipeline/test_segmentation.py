@@ -118,7 +118,8 @@ def test_offered_audio_is_read_only_and_grows_without_moving():
 def test_audio_needed_later_is_known():
     segmenter = Segmenter(1, CONFIG, start_sample=0)
     feed(segmenter, range(100))
-    assert segmenter.earliest_needed_sample == (100 - 25) * FRAME_SAMPLES
+    pre_roll_onset_and_doubt = 20 + 5 + 10
+    assert segmenter.earliest_needed_sample == (100 - pre_roll_onset_and_doubt) * FRAME_SAMPLES
     segmenter.open(speech_frame=96)
     feed(segmenter, range(100, 300))
     assert segmenter.earliest_needed_sample == 76 * FRAME_SAMPLES

@@ -26,6 +26,7 @@ from tests.support.server import (
     speech_stub,
     start,
 )
+from tests.support.sounds import KEYS, call_sounds
 
 TWO_UTTERANCES = linear16(bursts([(500, 0), (1_200, 0.3), (1_000, 0), (900, 0.3)]))
 """The second one goes on to the end."""
@@ -113,6 +114,35 @@ async def test_gap_moves_the_call_clock() -> None:
     assert 60_000 <= first.result_start_offset.ToMilliseconds() < 60_400
     assert 1_861_300 <= second.result_start_offset.ToMilliseconds() < 1_861_700
     assert responses[-1].ack.audio_offset.ToMilliseconds() == 60_000 + 2 * 1_300 + 1_800_000
+
+
+async def test_the_scene_of_a_call() -> None:
+    heard = linear16(call_sounds([(500, ()), (100, KEYS["7"]), (900, ()), (2_000, (440, 480)), (500, ())]))
+    key = control(dtmf=pb.Control.Dtmf(digit="#", channel_tag=1))
+    resume = pb.CallInfo(resume=pb.CallInfo.Resume(audio_offset_ms=60_000))
+    requests = [*chunks(heard), key, control(gap=pb.Control.Gap(duration_ms=5_000))]
+    async with running_server() as address, speech_stub(address) as stub:
+        asked = await converse(stub, [start(call=resume, enable_scene_events=True), *requests])
+        silent = await converse(stub, [start(call=resume), *requests])
+    scenes = [r.scene for r in asked if r.WhichOneof("event") == "scene"]
+    told = [(pb.Scene.Kind.Name(s.kind), s.digit, s.is_over, round(s.offset.ToMilliseconds(), -2)) for s in scenes]
+    assert told == [
+        ("DTMF", "7", True, 60_500),
+        ("RINGBACK", "", False, 61_500),
+        ("DTMF", "#", True, 64_000),
+        ("MISSING_AUDIO", "", True, 64_000),
+        ("RINGBACK", "", True, 61_500),
+    ]
+    assert {r.WhichOneof("event") for r in silent} == {"call_started", "ack"}
+    assert results_of(asked) == []
+
+
+async def test_a_key_on_a_channel_that_is_not_there() -> None:
+    key = control(dtmf=pb.Control.Dtmf(digit="1", channel_tag=2))
+    async with running_server() as address, speech_stub(address) as stub:
+        with pytest.raises(grpc.aio.AioRpcError, match="control.dtmf.channel_tag: 2 is outside 1 to 1") as caught:
+            await converse(stub, [start(), key])
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_a_caller_that_falls_silent_gets_its_final() -> None:

@@ -20,6 +20,7 @@ from server.settings import TelemetrySettings
 from server.telemetry import Telemetry
 from tests.support.audio import bursts, linear16
 from tests.support.server import audio, config, converse, converse_live, local_server, speech_stub, start
+from tests.support.sounds import call_sounds, keys
 
 SPEECH = linear16(bursts([(300, 0), (1_500, 0.3), (800, 0)]))
 HEARD_BYTES = 1_400 * 16
@@ -161,3 +162,12 @@ def test_logs_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.out == ""
     (line,) = captured.err.splitlines()
     assert json.loads(line)["call_id"] == "c"
+
+
+async def test_scenes_are_counted_once_each() -> None:
+    heard = audio(linear16(call_sounds([(300, ()), *keys("12"), (300, ()), (1_000, (440, 480)), (500, ())])))
+    async with local_server(**PROMETHEUS) as server, speech_stub(server.address) as stub:
+        await converse(stub, [start(enable_scene_events=True), heard])
+        metrics = await asyncio.to_thread(_scrape, server.lifecycle.telemetry.prometheus_port)
+    assert 'talkpath_scenes_total{kind="DTMF",model="scripted:demo"} 2.0' in metrics
+    assert 'talkpath_scenes_total{kind="RINGBACK",model="scripted:demo"} 1.0' in metrics

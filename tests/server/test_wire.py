@@ -26,7 +26,19 @@ from pipeline.events import (
 )
 from pipeline.types import AudioEncoding, AudioFormat, DecodeHints, EndReason, Hypothesis, Task, Word
 from server import wire
-from server.messages import Audio, CallConfig, CallDefaults, CallInfo, ChannelRole, Flush, Gap, KeepAlive, Limits, Terms
+from server.messages import (
+    Audio,
+    CallConfig,
+    CallDefaults,
+    CallInfo,
+    ChannelRole,
+    Flush,
+    Gap,
+    KeepAlive,
+    KeyPressed,
+    Limits,
+    Terms,
+)
 from server.wire.languages import language_subtag
 from talkpath.speech.v1 import speech_pb2 as pb
 from tests.support.server import FLUSH, KEEP_ALIVE, audio, config, control, start
@@ -378,12 +390,17 @@ def test_later_messages() -> None:
     assert wire.parse_message(FLUSH, TERMS) == Flush()
     assert wire.parse_message(KEEP_ALIVE, TERMS) == KeepAlive()
     assert wire.parse_message(control(gap=pb.Control.Gap(duration_ms=70)), TERMS) == Gap(70)
+    key = control(dtmf=pb.Control.Dtmf(digit="a", channel_tag=2))
+    assert wire.parse_message(key, TERMS) == KeyPressed("A", 2)
 
 
 WRONG_LATER = [
     (start(), "streaming_config", ["twice"]),
     (pb.StreamingRecognizeRequest(), "request", ["empty"]),
     (control(), "control", ["empty", "flush"]),
+    (control(dtmf=pb.Control.Dtmf(digit="", channel_tag=1)), "control.dtmf.digit", ["''", "0 to 9, *, #, A to D"]),
+    (control(dtmf=pb.Control.Dtmf(digit="12", channel_tag=1)), "control.dtmf.digit", ["'12'", "one of"]),
+    (control(dtmf=pb.Control.Dtmf(digit="x" * 999, channel_tag=1)), "control.dtmf.digit", ["xxx..."]),
     (control(gap=pb.Control.Gap(duration_ms=-5)), "control.gap.duration_ms", ["-5", "0 to 3600000"]),
     (control(gap=pb.Control.Gap(duration_ms=3_600_001)), "control.gap.duration_ms", ["3600001"]),
     (audio(bytes(10_001)), "audio_content", ["10004 bytes", "10000 bytes"]),

@@ -23,6 +23,7 @@ from pipeline.channels.bands import FLOOR_DB, Levels
 from pipeline.types import FRAME_MS
 
 MAX_LAG_FRAMES = 320 // FRAME_MS
+ALL_LAGS = np.arange(MAX_LAG_FRAMES + 1)
 _SPREAD_FRAMES = 2
 """A room lets a voice ring; frames this much before the delay count too."""
 _ACTIVE_DB = -60.0
@@ -55,7 +56,13 @@ def is_active(levels: Levels) -> NDArray[np.bool_]:
     return np.asarray(total_db(levels) > _ACTIVE_DB)
 
 
-def find_path(heard: Levels, voice: Levels, counted: NDArray[np.bool_], min_correlation: float) -> EchoPath | None:
+def find_path(
+    heard: Levels,
+    voice: Levels,
+    counted: NDArray[np.bool_],
+    min_correlation: float,
+    lags: NDArray[np.int_] = ALL_LAGS,
+) -> EchoPath | None:
     """The path by which `heard` is explained best, or None.
 
     Args:
@@ -63,25 +70,25 @@ def find_path(heard: Levels, voice: Levels, counted: NDArray[np.bool_], min_corr
         voice: the other channel, from MAX_LAG_FRAMES before: `num_frames + MAX_LAG_FRAMES` frames.
         counted: which frames of `heard` count.
         min_correlation: 0 to 1.
+        lags: delays to try, in frames.
     """
     frames = np.flatnonzero(counted)
     if len(frames) < 2:
         return None
     chosen = heard[frames]
     deviations = chosen - chosen.mean(axis=0)
-    lags = np.arange(MAX_LAG_FRAMES + 1)
     delayed = voice[MAX_LAG_FRAMES + frames[None, :] - lags[:, None]]
     means = delayed.mean(axis=1)
     others = delayed - means[:, None, :]
     products = others.reshape(len(lags), -1) @ deviations.reshape(-1)
     energies = np.einsum("lfb,lfb->l", others, others) * np.vdot(deviations, deviations)
     correlations = products / np.sqrt(energies + 1e-6)
-    lag = int(np.argmax(correlations))
-    correlation = float(correlations[lag])
-    level_db = float(np.mean(total_db(chosen) - total_db(delayed[lag])))
+    best = int(np.argmax(correlations))
+    correlation = float(correlations[best])
+    level_db = float(np.mean(total_db(chosen) - total_db(delayed[best])))
     if correlation < min_correlation or level_db > _MAX_GAIN_DB:
         return None
-    return EchoPath(lag_frames=lag, gains_db=chosen.mean(axis=0) - means[lag], correlation=correlation)
+    return EchoPath(lag_frames=int(lags[best]), gains_db=chosen.mean(axis=0) - means[best], correlation=correlation)
 
 
 def is_explained(path: EchoPath, heard: Levels, voice: Levels) -> NDArray[np.bool_]:

@@ -16,14 +16,13 @@ Rules:
 """
 
 from enum import Enum, auto
-from math import sqrt
 from typing import Final
 
 import numpy as np
 
 from pipeline.types import FRAME_MS, Samples
 
-_SILENT_POWER = 10.0 ** (-60 / 10)
+SILENT_POWER = 10.0 ** (-60 / 10)
 """-60 dBFS: below the quietest speech that a line carries."""
 _SAME_SHARE = 0.01
 """-20 dB: G.711 leaves about -37 dB of what it rounds, twice for two copies (ITU-T G.711, 33 dB at its worst)."""
@@ -53,16 +52,15 @@ def likeness(first: Samples, second: Samples) -> Likeness:
     """Compares 10 ms of two channels, each of shape `(frame_samples,)`."""
     energy_1, energy_2 = float(np.dot(first, first)), float(np.dot(second, second))
     num_samples = len(first)
-    if max(energy_1, energy_2) < num_samples * _SILENT_POWER:
+    louder, fainter = max(energy_1, energy_2), min(energy_1, energy_2)
+    if louder < num_samples * SILENT_POWER:
         return Likeness.SILENT
-    if min(energy_1, energy_2) <= 0.0:
+    if louder > _MAX_GAIN**2 * fainter:
         return Likeness.DIFFERENT
     product = float(np.dot(first, second))
     # The rest of the second when the first, at its best gain, is taken off it.
     rest = energy_2 - product * product / energy_1
-    gain = product / energy_1
-    within_gain = 1 / _MAX_GAIN <= gain <= _MAX_GAIN and sqrt(energy_2 / energy_1) <= _MAX_GAIN
-    is_same = within_gain and rest <= _SAME_SHARE * energy_2 + num_samples * _ROUNDING_POWER
+    is_same = product > 0 and rest <= _SAME_SHARE * energy_2 + num_samples * _ROUNDING_POWER
     return Likeness.SAME if is_same else Likeness.DIFFERENT
 
 
@@ -93,7 +91,7 @@ class DuplicateWatch:
             self._same_frames += 1
             if self._same_frames >= _SURE_FRAMES:
                 self._state = _State.DUPLICATE
-        return self.is_duplicate or (self._state is _State.SAME_SO_FAR and like is Likeness.SAME)
+        return self._state is not _State.APART
 
     def skip(self, num_frames: int) -> None:
         """Time passes without audio."""

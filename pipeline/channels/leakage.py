@@ -4,11 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.channels.bands import BandHistory, Levels
-from pipeline.channels.crosstalk import MAX_LAG_FRAMES, EchoPath, find_path, is_active, is_explained
+from pipeline.channels.crosstalk import ALL_LAGS, MAX_LAG_FRAMES, EchoPath, find_path, is_active, is_explained
 from pipeline.types import FRAME_MS
 
 _WINDOW_FRAMES = 1_500 // FRAME_MS
-_INTERVAL_FRAMES = 100 // FRAME_MS
+_INTERVAL_FRAMES = 200 // FRAME_MS
+_JUDGED_FRAMES = 30 // FRAME_MS
+"""Judged together: shorter than an onset, and the pre-roll keeps what was judged late."""
 _MIN_FRAMES = 500 // FRAME_MS
 """Sound in the window before it says anything."""
 _FOUND_CORRELATION = 0.7
@@ -16,9 +18,12 @@ _KEPT_CORRELATION = 0.45
 _MIN_SEGMENT_FRAMES = 200 // FRAME_MS
 _SEGMENT_CORRELATION = 0.75
 """A whole segment has no later evidence to put it right."""
-_MAX_OWN_FRAMES = 100 // FRAME_MS
-"""A shorter sound is no word."""
-_MAX_OWN_SHARE = 0.1
+_EXPLAINED_CORRELATION = 0.65
+_MAX_OWN_RUN = 120 // FRAME_MS
+"""Longest sound in a leak that its path does not explain: the shortest word is longer, what codecs and noise leave in
+a real leak was up to 110 ms."""
+_MAX_OWN_SHARE = 0.25
+"""Of a leak's sound, in such short pieces."""
 _WITHIN_FRAMES = 200 // FRAME_MS
 """A leak's own pauses are part of it."""
 _MAX_SEARCH_FRAMES = 3_000 // FRAME_MS
@@ -35,7 +40,8 @@ class LeakWatch:
         self._listener = listener
         self._path: EchoPath | None = None
         self._since_search = 0
-        self._silent_frames = 0
+        self._judged_frame = 0
+        self._is_leak = False
         self.began_frame: int | None = None
         """First frame of the leak under way; None while there is none."""
         self.last_frame = 0
@@ -57,7 +63,12 @@ class LeakWatch:
         if self._since_search >= _INTERVAL_FRAMES:
             self._since_search = 0
             self._path = self._search(max(0, frame - _WINDOW_FRAMES), frame)
-        if self._path is None or not self._explains(frame):
+        if self._path is None:
+            return False
+        if frame - self._judged_frame >= _JUDGED_FRAMES:
+            self._is_leak = self._explains(frame)
+            self._judged_frame = frame
+        if not self._is_leak:
             return False
         if self.began_frame is None:
             self.began_frame = frame - 1
@@ -69,8 +80,7 @@ class LeakWatch:
         heard, voice = self._levels(start_frame, end_frame)
         active = is_active(heard)
         num_active = int(active.sum())
-        max_own = min(_MAX_OWN_FRAMES, _MAX_OWN_SHARE * num_active)
-        if num_active < _MIN_SEGMENT_FRAMES or int((active & ~_near(is_active(voice))).sum()) > max_own:
+        if num_active < _MIN_SEGMENT_FRAMES or _is_own(active & ~_near(is_active(voice)), num_active):
             return False
         if self._path is None and num_active > _MAX_SEARCH_FRAMES:
             return False
@@ -78,10 +88,10 @@ class LeakWatch:
         if path is None:
             return False
         explained = is_explained(path, heard, voice)
-        if int((active & ~explained).sum()) > max_own:
+        if _is_own(active & ~explained, num_active):
             return False
         tested = _first(active & explained, _MAX_SEARCH_FRAMES)
-        return find_path(heard, voice, tested, _KEPT_CORRELATION) is not None
+        return find_path(heard, voice, tested, _EXPLAINED_CORRELATION) is not None
 
     def _search(self, start_frame: int, end_frame: int) -> EchoPath | None:
         heard, voice = self._levels(start_frame, end_frame)
@@ -91,11 +101,17 @@ class LeakWatch:
             counted &= is_explained(known, heard, voice)
         if int(counted.sum()) < _MIN_FRAMES:
             return known
-        return find_path(heard, voice, counted, _FOUND_CORRELATION if known is None else _KEPT_CORRELATION)
+        if known is None:
+            return find_path(heard, voice, counted, _FOUND_CORRELATION)
+        nearby = ALL_LAGS[max(0, known.lag_frames - 1) : known.lag_frames + 2]
+        return find_path(heard, voice, counted, _KEPT_CORRELATION, nearby)
 
     def _explains(self, frame: int) -> bool:
-        heard, voice = self._levels(frame - 1, frame)
-        return self._path is not None and bool(is_explained(self._path, heard, voice)[0])
+        """Of the newest frames all that sound."""
+        heard, voice = self._levels(frame - _JUDGED_FRAMES, frame)
+        if self._path is None:
+            return False
+        return bool(np.all(is_explained(self._path, heard, voice) | ~is_active(heard)))
 
     def _levels(self, start_frame: int, end_frame: int) -> tuple[Levels, Levels]:
         heard = self._history.levels(self._listener, start_frame, end_frame)
@@ -111,3 +127,12 @@ def _near(voice_sounds: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _first(flags: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """The first so many of the flags that are set."""
     return np.asarray(flags & (np.cumsum(flags) <= count))
+
+
+def _is_own(unexplained: NDArray[np.bool_], num_active: int) -> bool:
+    """Whether the sound that is unexplained may be a word."""
+    total = int(unexplained.sum())
+    if total > _MAX_OWN_SHARE * num_active:
+        return True
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], unexplained, [False]]).astype(np.int8)))
+    return bool(total) and int(np.max(ends[1::2] - ends[::2])) > _MAX_OWN_RUN

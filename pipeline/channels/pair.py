@@ -14,13 +14,14 @@ import numpy as np
 
 from pipeline.channels.bands import HISTORY_FRAMES, BandHistory
 from pipeline.channels.crosstalk import MAX_LAG_FRAMES
-from pipeline.channels.duplicates import DuplicateWatch, Likeness, is_copy, likeness
+from pipeline.channels.duplicates import SILENT_POWER, DuplicateWatch, Likeness, is_copy, likeness
 from pipeline.channels.leakage import LeakWatch
 from pipeline.events import SceneEvent, SceneKind, WithheldReason
 from pipeline.types import FRAME_MS, Samples
 
-_SOUND_POWER = 10.0 ** (-60 / 10)
 _COPY_CHANNEL = 2
+_NEWS_FRAMES = 100 // FRAME_MS
+"""How often it is looked for something to tell."""
 
 
 class Origin(Enum):
@@ -75,6 +76,8 @@ class ChannelPair:
 
     def news(self, *, at_end: bool = False) -> Iterator[SceneEvent]:
         """What there is to tell since the last time: each thing when it is recognised and when it is over."""
+        if self._frame % _NEWS_FRAMES and not at_end:
+            return
         since = self._duplicates.since_frame if self._duplicates.is_duplicate and not at_end else None
         yield from self._tell(SceneKind.DUPLICATE_CHANNEL, _COPY_CHANNEL, since, self._frame)
         for tag, leak in self._leaks.items():
@@ -101,8 +104,8 @@ class ChannelPair:
         yield event
 
     def _sounds(self, frame: Samples) -> list[bool]:
-        energies = np.einsum("cs,cs->c", frame, frame)
-        sounds = [bool(energy > frame.shape[1] * _SOUND_POWER) for energy in energies]
+        limit = frame.shape[1] * SILENT_POWER
+        sounds = [float(np.dot(samples, samples)) > limit for samples in frame]
         for channel, sounding in enumerate(sounds):
             if sounding:
                 self._last_sound[channel] = self._frame

@@ -15,7 +15,7 @@ Rules, each one a property test:
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, Literal
 
@@ -233,7 +233,7 @@ class RecognitionSession:
 
     def _take_frame(self, frame: Samples) -> None:
         self._num_frames += 1
-        origins = {} if self._pair is None else self._pair.hear(frame)
+        origins: Mapping[int, Origin] = {} if self._pair is None else self._pair.hear(frame)
         for samples, (tag, channel) in zip(frame, self._channels.items(), strict=True):
             self._add(channel.advance(samples, origins.get(tag, Origin.OWN), self._now_sample))
         self._tell_news()

@@ -7,7 +7,7 @@ Rules:
    closed, by what has been learnt meanwhile.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 import numpy as np
@@ -32,6 +32,10 @@ class Origin(Enum):
     COPY = "COPY"
 
 
+_ALL_OWN = {1: Origin.OWN, 2: Origin.OWN}
+_COPIED = {1: Origin.OWN, 2: Origin.COPY}
+
+
 class ChannelPair:
     """The two channels of one call, which are tagged 1 and 2; frames count from 0."""
 
@@ -46,16 +50,18 @@ class ChannelPair:
         self._frame = 0
         self._told: dict[SceneKind | int, SceneEvent] = {}
 
-    def hear(self, frame: Samples) -> dict[int, Origin]:
+    def hear(self, frame: Samples) -> Mapping[int, Origin]:
         """Takes 10 ms of both channels, shape `(2, frame_samples)`; returns whose sound it is, by channel_tag."""
         like = likeness(frame[0], frame[1])
         self._likeness[self._frame % HISTORY_FRAMES] = like.value
         self._history.hear(frame)
         is_copy_now = self._duplicates.hear(like)
         self._frame += 1
-        sounds = [False, False] if like is Likeness.SILENT else self._sounds(frame)
         if is_copy_now:
-            return {1: Origin.OWN, 2: Origin.COPY}
+            return _COPIED
+        if like is Likeness.SILENT and all(leak.began_frame is None for leak in self._leaks.values()):
+            return _ALL_OWN
+        sounds = [False, False] if like is Likeness.SILENT else self._sounds(frame)
         return {tag: self._origin(tag, sounds) for tag in self._leaks}
 
     def skip(self, num_frames: int) -> None:

@@ -1,11 +1,14 @@
 """Two channels through a real server: told what they are, words on their own side, roles as given."""
 
+import asyncio
+import urllib.request
+
 import numpy as np
 import pytest
 
 from talkpath.speech.v1 import speech_pb2 as pb
 from tests.support.audio import bursts, linear16, split
-from tests.support.server import audio, config, converse, finals_of, running_server, speech_stub, start
+from tests.support.server import audio, config, converse, finals_of, local_server, running_server, speech_stub, start
 
 STEREO = config(audio_channel_count=2)
 
@@ -55,3 +58,22 @@ async def test_roles_stay_with_their_channels(roles: tuple[str, str]) -> None:
     assert dict(confirmed) == named
     spoken = [confirmed[final.channel_tag] for final in finals_of(responses)]
     assert spoken == [named[1], named[2]]
+
+
+async def test_metrics_count_what_was_withheld_and_why() -> None:
+    only_second = bursts([(600, 0.2), (900, 0)], seed=5)
+    both = bursts([(800, 0.2), (900, 0)], seed=6)
+    call = call_of(np.concatenate([only_second * 0, both]), np.concatenate([only_second, both]))
+    async with (
+        local_server(telemetry__prometheus_listen="127.0.0.1:0") as server,
+        speech_stub(server.address) as stub,
+    ):
+        finals = finals_of(await converse(stub, call))
+        url = f"http://127.0.0.1:{server.lifecycle.telemetry.prometheus_port}/metrics"
+        metrics = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=5).read().decode())
+    got = sorted((final.channel_tag, bool(final.alternatives)) for final in finals)
+    assert got == [(1, True), (2, False), (2, True)]
+    counted = [line for line in metrics.splitlines() if line.startswith("talkpath_final_withheld_total")]
+    assert len(counted) == 1
+    assert 'reason="duplicate"' in counted[0]
+    assert counted[0].endswith(" 1.0")

@@ -10,7 +10,7 @@ from pipeline.config import DenoisingMode, InterimConfig, SessionConfig, VadMode
 from pipeline.events import RecognitionResult, SceneEvent, SceneKind, WithheldReason
 from pipeline.session import RecognitionSession
 from pipeline.types import AudioEncoding, AudioFormat
-from tests.support.audio import SAMPLE_CALLS, bursts, encode_mulaw, linear16, load, split
+from tests.support.audio import SAMPLE_CALLS, bursts, encode_mulaw, linear16, load, require_data, split
 from tests.support.drivers import run_lockstep
 
 RATE_HZ = 8_000
@@ -185,3 +185,20 @@ def test_what_is_withheld_does_not_depend_on_chunking(sizes):
     assert cut.of(SceneEvent) == whole.of(SceneEvent)
     results = [(r.result_id, r.is_final, r.result_end_ms, r.withheld) for r in whole.of(RecognitionResult)]
     assert [(r.result_id, r.is_final, r.result_end_ms, r.withheld) for r in cut.of(RecognitionResult)] == results
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("leak_path", [None, *LEAKS])
+def test_a_real_call_of_two_people(leak_path):
+    folder = require_data() / "phone" / "aws-lca"
+    sides = ("agent", "caller")
+    agent, caller = (load(folder / f"Auto_Repairs_40_UTC_{side}.wav", RATE_HZ)[0][: 120 * RATE_HZ] for side in sides)
+    echo = np.zeros_like(agent) if leak_path is None else leak(agent, *leak_path)
+    masked = origins(coded(agent), coded(caller + echo))
+    own = (frame_db(caller) > -45) & (frame_db(caller) > frame_db(echo) - 3)
+    assert not masked[1].any()
+    assert longest_run(masked[2] & own) < 10, "100 ms is the shortest hangover"
+    assert masked[2][own].mean() < 0.01
+    if leak_path is not None:
+        leaked = (frame_db(echo) > -58) & (frame_db(caller) < -65)
+        assert masked[2][leaked].mean() > 0.85

@@ -55,6 +55,15 @@ class TurnKind(Enum):
     ENDED = "ENDED"
 
 
+class WithheldReason(Enum):
+    """Why a segment gives no words on its channel."""
+
+    CROSSTALK = "CROSSTALK"
+    """It is the other channel's voice, faintly."""
+    DUPLICATE = "DUPLICATE"
+    """Channel 1 carries the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecognitionResult:
     """Words of one segment. Word times in `alternatives` are call clock."""
@@ -74,6 +83,8 @@ class RecognitionResult:
     """Where speech was last heard; finalization latency counts from here."""
     end_reason: EndReason | None = None
     """Set in finals."""
+    withheld: WithheldReason | None = None
+    """Set in finals that have no words for this reason; for telemetry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.audio.resampling import Resampler
+from pipeline.channels import Origin
 from pipeline.config import DenoisingMode, SessionConfig
 from pipeline.denoising import DenoisedMix, GatedDenoiser
 from pipeline.endpointing import Endpointer, EndpointState, SpeechBegan, SpeechEnded
@@ -96,11 +97,15 @@ class ChannelFrontEnd:
         """Audio before this is done with, call clock at 16 kHz."""
         return self._segmenter.earliest_needed_sample
 
-    def advance(self, frame: Samples) -> list[FrontEndEvent]:
-        """Takes 10 ms at the source rate, shape `(frame_samples,)`."""
+    def advance(self, frame: Samples, origin: Origin = Origin.OWN) -> list[FrontEndEvent]:
+        """Takes 10 ms at the source rate, shape `(frame_samples,)`; what is not the channel's own is no speech."""
         original = self._resampler.process(frame)
-        events: list[FrontEndEvent] = [*self._scene.advance(original)]
-        heard, score = self._listen(original)
+        # What both channels carry is told on the other one.
+        own = np.zeros_like(original) if origin is Origin.COPY else original
+        events: list[FrontEndEvent] = [*self._scene.advance(own)]
+        heard, score = self._listen(original, origin)
+        if origin is not Origin.OWN:
+            score = 0.0
         change = self._decide(score)
         self._segmenter.append(heard, score)
         for key in self._scene.released_keys:
@@ -148,12 +153,15 @@ class ChannelFrontEnd:
             if denoiser is not None:
                 denoiser.close()
 
-    def _listen(self, original: Samples) -> tuple[Samples, float]:
+    def _listen(self, original: Samples, origin: Origin) -> tuple[Samples, float]:
         """Returns what the engine shall hear of these 10 ms, and how likely they hold speech."""
         if self._mix is not None:
             heard, denoised = self._mix.process(original)
             return heard, self._score(denoised)
         self._line.hear(float(np.dot(original, original)))
+        if origin is Origin.COPY:
+            self._rest(original)
+            return original, 0.0
         if self._line.is_at_rest and self._endpointer.state is EndpointState.SILENCE:
             self._rest(original)
             return original, 0.0

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pipeline.config import SessionConfig
-from pipeline.events import NoticeCode, RecognitionResult, SessionNotice
+from pipeline.events import NoticeCode, RecognitionResult, SessionNotice, WithheldReason
 from pipeline.postprocessing import present
 from pipeline.segmentation import OpenSegment
 from pipeline.stabilization import Stabilizer
@@ -50,6 +50,7 @@ class _Segment:
         self.closed: SpeechSegment | None = None
         self.final: DecodeResult | None = None
         self.waiting_interim: RecognitionResult | None = None
+        self.withheld: WithheldReason | None = None
 
     @property
     def start_ms(self) -> int:
@@ -75,6 +76,11 @@ class ResultSequencer:
     def earliest_unfinished_sample(self) -> int | None:
         """Start of the first segment without a final, call clock at 16 kHz."""
         return self._segments[0].start_sample if self._segments else None
+
+    @property
+    def earliest_closed_sample(self) -> int | None:
+        """Start of the first segment that waits for its final words alone, call clock at 16 kHz."""
+        return self._segments[0].start_sample if self._segments and self._segments[0].closed is not None else None
 
     def request_interim(self, heard: OpenSegment, speech_end_sample: int) -> Iterator[SequencerEffect]:
         """Asks for the words of the segment under way."""
@@ -104,6 +110,15 @@ class ResultSequencer:
             return
         yield from self._cancel(segment)
         yield self._request(segment, closed, closed.speech_end_sample, is_final=True)
+
+    def withhold(self, closed: SpeechSegment, reason: WithheldReason) -> Iterator[SequencerEffect]:
+        """Gives a closed segment a final without words, whatever was asked for it."""
+        segment = self._find(closed.segment_id, closed.start_sample)
+        segment.closed, segment.withheld = closed, reason
+        yield from self._cancel(segment)
+        self._forget_requests(segment)
+        segment.final = DecodeResult(request_id="")
+        yield from self._release_finals()
 
     def receive(self, result: DecodeResult) -> Iterator[SequencerEffect]:
         """Takes an answer; unknown and outdated ones are ignored."""
@@ -224,4 +239,5 @@ class ResultSequencer:
             result_end_ms=end_ms,
             speech_end_ms=closed.speech_end_sample // SAMPLES_PER_MS,
             end_reason=closed.end_reason,
+            withheld=segment.withheld,
         )

@@ -11,14 +11,16 @@ Rules, each one a property test:
 4. When each request is answered before the next frame, the whole log does not depend on chunking.
 5. `result_end_ms` never decreases on a channel; after the end and all answers, `is_done`.
 6. At most one interim is in flight on a channel; a newer revision cancels the older.
+7. Finals of both channels come in call order, as `pipeline.ordering` says.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, Literal
 
 from pipeline.audio.framing import Flush, FrameAssembler, Mark, MissingAudio, PressedKey, SkippedTime
+from pipeline.channels import ChannelPair, Origin
 from pipeline.config import SessionConfig
 from pipeline.errors import InvalidConfigError
 from pipeline.events import (
@@ -30,13 +32,32 @@ from pipeline.events import (
     SessionEvent,
     SessionNotice,
     SpeechActivity,
+    WithheldReason,
 )
 from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
+from pipeline.ordering import CallOrder
+from pipeline.segmentation import OpenSegment
 from pipeline.sequencing import ResultSequencer
-from pipeline.types import FRAME_SAMPLES, SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, Samples
+from pipeline.types import (
+    FRAME_MS,
+    FRAME_SAMPLES,
+    SAMPLES_PER_MS,
+    CancelDecode,
+    DecodeRequest,
+    DecodeResult,
+    Samples,
+    SpeechSegment,
+)
 
 _GAP_FILL_BEYOND_HANGOVER_MS = 1_000
 """A gap is filled with silence until every open utterance has surely ended; the rest is skipped."""
+_DOUBTFUL_SAMPLES = 5_000 * SAMPLES_PER_MS
+"""Within so much of a segment it shows whether it is the party's own."""
+_FRAMES_PER_S = 1000 // FRAME_MS
+
+
+_PAIR = 2
+"""Channels that are compared with each other."""
 
 
 class Need(Enum):
@@ -55,9 +76,11 @@ _StoredEffect = SessionEvent | DecodeRequest | CancelDecode
 class _Channel:
     """One party: audio side, result side, and when the next interim is due."""
 
-    def __init__(self, session_id: str, channel_tag: int, config: SessionConfig) -> None:
+    def __init__(self, session_id: str, channel_tag: int, config: SessionConfig, pair: ChannelPair | None) -> None:
         self.channel_tag = channel_tag
         self._config = config
+        self._pair = pair
+        self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
         self.front_end = ChannelFrontEnd(channel_tag, config)
         self.results = ResultSequencer(session_id, channel_tag, config)
         self._interim_due_sample = 0
@@ -69,9 +92,9 @@ class _Channel:
         needed = self.front_end.earliest_needed_sample
         return needed if unfinished is None else min(unfinished, needed)
 
-    def advance(self, frame: Samples, now_sample: int) -> Iterable[_StoredEffect]:
+    def advance(self, frame: Samples, origin: Origin, now_sample: int) -> Iterable[_StoredEffect]:
         """Takes 10 ms that end at `now_sample`."""
-        yield from self.apply(self.front_end.advance(frame))
+        yield from self.apply(self.front_end.advance(frame, origin))
         if self._config.interim.enabled and self.front_end.is_voiced and now_sample >= self._interim_due_sample:
             yield from self._request_interim(now_sample)
 
@@ -81,18 +104,30 @@ class _Channel:
                 self._interim_due_sample = event.sample + self._config.interim.first_after_ms * SAMPLES_PER_MS
                 yield from self._activity(ActivityKind.BEGIN, event.sample)
             elif isinstance(event, SpeechPaused):
-                yield from self.results.request_early_final(event.heard, event.speech_end_sample)
+                if self._withheld(event.heard) is None:
+                    yield from self.results.request_early_final(event.heard, event.speech_end_sample)
             elif isinstance(event, SpeechStopped):
                 yield from self._activity(ActivityKind.END, event.sample)
             elif isinstance(event, SceneEvent):
                 yield from (event,) if self._config.scene_events else ()
+            elif (reason := self._withheld(event)) is not None:
+                yield from self.results.withhold(event, reason)
             else:
                 yield from self.results.request_final(event)
 
     def _request_interim(self, now_sample: int) -> Iterable[_StoredEffect]:
         if (heard := self.front_end.open_segment) is not None:
             self._interim_due_sample = now_sample + self._config.interim.interval_ms * SAMPLES_PER_MS
+            if len(heard.samples) <= _DOUBTFUL_SAMPLES and self._withheld(heard) is not None:
+                return
             yield from self.results.request_interim(heard, self.front_end.speech_end_sample)
+
+    def _withheld(self, segment: OpenSegment | SpeechSegment) -> WithheldReason | None:
+        """Why what was heard is not this party's, if it is not."""
+        if self._pair is None:
+            return None
+        start_frame = (segment.start_sample - self._start_sample) // FRAME_SAMPLES
+        return self._pair.withheld(self.channel_tag, start_frame, start_frame + len(segment.samples) // FRAME_SAMPLES)
 
     def _activity(self, kind: ActivityKind, sample: int) -> Iterable[SpeechActivity]:
         if self._config.speech_activity_events:
@@ -113,7 +148,11 @@ class RecognitionSession:
         filled_gap_ms = config.endpointing.hangover_ms + _GAP_FILL_BEYOND_HANGOVER_MS
         self._assembler = FrameAssembler(config.audio_format, max_filled_gap_ms=filled_gap_ms)
         tags = range(1, config.audio_format.num_channels + 1)
-        self._channels = {tag: _Channel(session_id, tag, config) for tag in tags}
+        frame_samples = config.audio_format.sample_rate_hz // _FRAMES_PER_S
+        self._pair = ChannelPair(frame_samples, config.start_offset_ms) if len(tags) == _PAIR else None
+        self._channels = {tag: _Channel(session_id, tag, config, self._pair) for tag in tags}
+        self._order = CallOrder({tag: channel.results for tag, channel in self._channels.items()})
+        self._scene_events = config.scene_events
         self._session_prefix = f"{session_id}/"
         self._answers: deque[DecodeResult] = deque()
         self._effects: deque[_StoredEffect] = deque()
@@ -126,7 +165,7 @@ class RecognitionSession:
     def is_done(self) -> bool:
         """Whether the stream has ended, every segment has its final and every effect was taken."""
         idle = all(channel.results.is_idle for channel in self._channels.values())
-        return self._ended and idle and not self._effects
+        return self._ended and idle and self._order.is_idle and not self._effects
 
     @property
     def audio_received_ms(self) -> int:
@@ -199,6 +238,7 @@ class RecognitionSession:
         elif self._end_received and not self._ended:
             self._ended = True
             self._take_events({tag: channel.front_end.end() for tag, channel in self._channels.items()})
+            self._tell_news(at_end=True)
             self._acknowledge()
         else:
             return False
@@ -219,25 +259,37 @@ class RecognitionSession:
 
     def _take_frame(self, frame: Samples) -> None:
         self._num_frames += 1
-        for samples, channel in zip(frame, self._channels.values(), strict=True):
-            self._effects.extend(channel.advance(samples, self._now_sample))
+        origins: Mapping[int, Origin] = {} if self._pair is None else self._pair.hear(frame)
+        for samples, (tag, channel) in zip(frame, self._channels.items(), strict=True):
+            self._add(channel.advance(samples, origins.get(tag, Origin.OWN), self._now_sample))
+        self._tell_news()
 
     def _take_events(self, events: dict[int, list[FrontEndEvent]]) -> None:
         for tag, channel in self._channels.items():
-            self._effects.extend(channel.apply(events[tag]))
+            self._add(channel.apply(events[tag]))
 
     def _skip(self, num_frames: int) -> None:
         self._take_events({tag: channel.front_end.skip(num_frames) for tag, channel in self._channels.items()})
+        if self._pair is not None:
+            self._pair.skip(num_frames)
         self._num_frames += num_frames
 
     def _take_answer(self, result: DecodeResult) -> None:
         tag = self._channel_of(result.request_id)
         if tag is None:
             return
-        effects = list(self._channels[tag].results.receive(result))
-        self._effects.extend(effects)
-        if any(isinstance(effect, RecognitionResult) and effect.is_final for effect in effects):
+        self._add(self._channels[tag].results.receive(result))
+
+    def _add(self, effects: Iterable[_StoredEffect]) -> None:
+        """Results go out in the order of the call; what is final now is acknowledged."""
+        ordered = self._order.put(effects)
+        self._effects.extend(ordered)
+        if any(isinstance(effect, RecognitionResult) and effect.is_final for effect in ordered):
             self._acknowledge()
+
+    def _tell_news(self, *, at_end: bool = False) -> None:
+        if self._pair is not None and self._scene_events:
+            self._effects.extend(self._pair.news(at_end=at_end))
 
     def _channel_of(self, request_id: str) -> int | None:
         """Request ids are `session/channel-segment/revision`."""
@@ -248,10 +300,11 @@ class RecognitionSession:
 
     def _acknowledge(self) -> None:
         idle = all(channel.results.is_idle for channel in self._channels.values())
-        if self._ended and idle:
+        if self._ended and idle and self._order.is_idle:
             final_up_to_ms = self.audio_received_ms
         else:
             final_up_to_ms = min(c.final_up_to_sample for c in self._channels.values()) // SAMPLES_PER_MS
+            final_up_to_ms = min([final_up_to_ms, *self._order.held_starts_ms])
         if final_up_to_ms > self._acknowledged_ms:
             self._acknowledged_ms = final_up_to_ms
             self._effects.append(AudioAcknowledged(offset_ms=final_up_to_ms))

@@ -84,6 +84,9 @@ class _Instruments:
         self.words_taken_back = meter.create_counter(
             "talkpath.interim.words_taken_back", description="Interim words that did not last; by final words: flicker"
         )
+        self.withheld = meter.create_counter(
+            "talkpath.final.withheld", description="Finals without words since the speech is not the channel's own"
+        )
         self.final_words = meter.create_counter("talkpath.final.words", description="Words of finals")
 
 
@@ -141,6 +144,9 @@ class CallTelemetry:
         self._instruments.words_taken_back.add(taken_back, labels)
         if event.is_final:
             self._instruments.final_words.add(len(transcript.split()), labels)
+            if event.withheld is not None:
+                reason = event.withheld.value.lower()
+                self._instruments.withheld.add(1, {**labels, "reason": reason})
             self._span.add_event("final sent", {"result_id": event.result_id})
         if latency.first_interim_s is not None:
             self._instruments.first_interim.record(latency.first_interim_s, labels)

@@ -28,6 +28,8 @@ def _rows(trace: CallTrace) -> Iterable[dict[str, Any]]:
 def event_row(trace: CallTrace, timed: TimedEvent) -> dict[str, Any]:
     """One event as JSON; `t_wall_s`, `kind`, `text` and `stream` are what scoring tools read."""
     kind, fields = _describe(timed.event)
+    if tag := fields.get("channel_tag"):
+        fields = {**fields, "role": trace.call.role_name(tag)}
     return _row(trace, timed.t_s, kind, fields)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, SessionConfig, VadMode
-from pipeline.events import AudioAcknowledged, RecognitionResult
+from pipeline.events import ActivityKind, AudioAcknowledged, RecognitionResult, SpeechActivity
 from pipeline.session import RecognitionSession
 from pipeline.types import AudioEncoding, AudioFormat, DecodeRequest
 from tests.support.audio import bursts, linear16, split
@@ -151,3 +151,22 @@ def test_stable_text_of_interims_only_grows(pattern):
             text = result.alternatives[0].transcript[: result.stable_length]
             assert result.alternatives[0].transcript.startswith(stable.get(result.result_id, ""))
             stable[result.result_id] = text
+
+
+@given(left=PATTERNS, right=PATTERNS, sizes=CHUNKINGS, delays=DELAYS)
+@EXAMPLES
+def test_no_final_passes_one_that_began_earlier_and_was_closed(left, right, sizes, delays):
+    log = run_delayed(session(2), split(stereo(left, right), sizes), delays)
+    starts = {r.result_id: r.result_start_ms for r in finals(log)}
+    closed: set[str] = set()
+    for effect in log.effects:
+        if isinstance(effect, SpeechActivity) and effect.kind is ActivityKind.END:
+            # The segment it ends is the newest of its channel that began before.
+            begun = [
+                r for r in finals(log) if r.channel_tag == effect.channel_tag and r.speech_end_ms == effect.offset_ms
+            ]
+            closed.update(r.result_id for r in begun)
+        elif isinstance(effect, RecognitionResult) and effect.is_final:
+            closed.discard(effect.result_id)
+            owed = [name for name in closed if name[0] != effect.result_id[0]]
+            assert all(starts[name] >= effect.result_start_ms for name in owed)

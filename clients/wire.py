@@ -221,6 +221,7 @@ WIRE_FORMAT = WireFormat(
     gap=lambda duration_ms: _control(gap=pb.Control.Gap(duration_ms=duration_ms)),
     flush=lambda: _control(flush=pb.Control.Flush()),
     keep_alive=lambda: _control(keep_alive=pb.Control.KeepAlive()),
+    update=lambda language_code: _control(update=pb.Control.Update(language_code=language_code)),
     event=_event,
 )
 

@@ -1,6 +1,6 @@
 """The audio side of one channel: a 10 ms frame in, what it means for speech out.
 
-resampling, then denoising and voice activity, then endpointing, then segmentation.
+DC offset out, resampling, then denoising and voice activity, then endpointing, then segmentation.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from pipeline.config import DenoisingMode, SessionConfig
 from pipeline.denoising import DenoisedMix, GatedDenoiser
 from pipeline.endpointing import Endpointer, EndpointState, SpeechBegan, SpeechEnded
 from pipeline.line_level import LineLevel
+from pipeline.offset import OffsetRemover
 from pipeline.segmentation import OpenSegment, Segmenter
 from pipeline.types import (
     CORE_SAMPLE_RATE_HZ,
@@ -56,6 +57,7 @@ class ChannelFrontEnd:
     def __init__(self, channel_tag: int, config: SessionConfig) -> None:
         """Raises ComponentMissingError when a denoiser is asked for and not there."""
         self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
+        self._offset = OffsetRemover()
         self._resampler = Resampler(config.audio_format.sample_rate_hz, CORE_SAMPLE_RATE_HZ)
         self._mix = DenoisedMix() if config.denoising is DenoisingMode.MIX else None
         self._gate = GatedDenoiser() if config.denoising is DenoisingMode.VAD_ONLY else None
@@ -87,7 +89,7 @@ class ChannelFrontEnd:
 
     def advance(self, frame: Samples) -> list[FrontEndEvent]:
         """Takes 10 ms at the source rate, shape `(frame_samples,)`."""
-        heard, score = self._listen(self._resampler.process(frame))
+        heard, score = self._listen(self._resampler.process(self._offset.remove(frame)))
         change = self._endpointer.advance(score)
         self._segmenter.append(heard)
         events = self._apply(change, EndReason.SILENCE)

@@ -8,6 +8,7 @@ Rules:
 4. An interim never takes back what was declared stable; one that would is shown from there on.
 5. A final may be asked for early, when a pause may turn out to be the end. If it does, the answer is the final, since
    it has heard the same audio; if speech goes on, it was one more interim.
+6. A final in another language than the finals before it allow (pipeline/language.py) is asked for once more.
 """
 
 from collections import deque
@@ -16,10 +17,22 @@ from dataclasses import dataclass, replace
 
 from pipeline.config import SessionConfig
 from pipeline.events import NoticeCode, RecognitionResult, SessionNotice
+from pipeline.language import LanguageEpochs, SegmentLanguage
 from pipeline.postprocessing import present
 from pipeline.segmentation import OpenSegment
 from pipeline.stabilization import Stabilizer
-from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, Samples, SpeechSegment
+from pipeline.types import (
+    CORE_SAMPLE_RATE_HZ,
+    SAMPLES_PER_MS,
+    CancelDecode,
+    DecodeHints,
+    DecodeRequest,
+    DecodeResult,
+    Samples,
+    SpeechSegment,
+)
+
+_PERCENT = 100
 
 SequencerEffect = DecodeRequest | CancelDecode | RecognitionResult | SessionNotice
 
@@ -36,10 +49,12 @@ class _EarlyFinal:
 class _Segment:
     """One segment from its first request to its final."""
 
-    def __init__(self, segment_id: str, start_sample: int, stabilizer: Stabilizer) -> None:
+    def __init__(self, segment_id: str, start_sample: int, stabilizer: Stabilizer, language: SegmentLanguage) -> None:
         self.segment_id = segment_id
         self.start_sample = start_sample
         self.stabilizer = stabilizer
+        self.language = language
+        self.language_is_settled = False
         self.revision = 0
         self.shown_revision = 0
         self.heard_samples: dict[int, tuple[int, int]] = {}
@@ -63,6 +78,7 @@ class ResultSequencer:
         self._session_id = session_id
         self._channel_tag = channel_tag
         self._config = config
+        self._languages = LanguageEpochs(config.hints)
         self._segments: deque[_Segment] = deque()
         self._by_request: dict[str, tuple[_Segment, int]] = {}
 
@@ -75,6 +91,15 @@ class ResultSequencer:
     def earliest_unfinished_sample(self) -> int | None:
         """Start of the first segment without a final, call clock at 16 kHz."""
         return self._segments[0].start_sample if self._segments else None
+
+    @property
+    def newest_hints(self) -> DecodeHints:
+        """What holds for speech that begins now."""
+        return self._languages.newest_hints
+
+    def update_hints(self, hints: DecodeHints, from_sample: int) -> None:
+        """New hints for speech that begins at `from_sample` or later, call clock at 16 kHz."""
+        self._languages.update(hints, from_sample)
 
     def request_interim(self, heard: OpenSegment, speech_end_sample: int) -> Iterator[SequencerEffect]:
         """Asks for the words of the segment under way."""
@@ -124,7 +149,9 @@ class ResultSequencer:
     def _find(self, segment_id: str, start_sample: int) -> _Segment:
         if not self._segments or self._segments[-1].segment_id != segment_id:
             stabilizer = Stabilizer(self._config.interim.stable_after_ms)
-            self._segments.append(_Segment(segment_id, start_sample, stabilizer))
+            pre_roll_samples = self._config.endpointing.pre_roll_ms * SAMPLES_PER_MS
+            language = self._languages.of(start_sample + pre_roll_samples)
+            self._segments.append(_Segment(segment_id, start_sample, stabilizer, language))
         return self._segments[-1]
 
     def _cancel(self, segment: _Segment) -> Iterator[CancelDecode]:
@@ -132,7 +159,15 @@ class ResultSequencer:
             yield CancelDecode(request_id=segment.in_flight, session_id=self._session_id)
             segment.in_flight = None
 
-    def _request(self, segment: _Segment, audio: Samples, speech_end_sample: int, *, is_final: bool) -> DecodeRequest:
+    def _request(
+        self,
+        segment: _Segment,
+        audio: Samples,
+        speech_end_sample: int,
+        *,
+        is_final: bool,
+        hints: DecodeHints | None = None,
+    ) -> DecodeRequest:
         segment.revision += 1
         request_id = f"{self._session_id}/{segment.segment_id}/{segment.revision}"
         segment.heard_samples[segment.revision] = (len(audio), speech_end_sample)
@@ -145,7 +180,7 @@ class ResultSequencer:
             revision=segment.revision,
             audio=audio,
             is_final=is_final,
-            hints=self._config.hints,
+            hints=hints or segment.language.hints_now(is_final=is_final),
             draft=segment.draft,
         )
 
@@ -187,6 +222,9 @@ class ResultSequencer:
     def _release_finals(self) -> Iterator[SequencerEffect]:
         """Emits the finals at the head of the queue, then the interim that waited for them."""
         while self._segments and (result := self._segments[0].final) is not None:
+            yield from self._settle_language(self._segments[0], result)
+            if self._segments[0].final is None:
+                return
             segment = self._segments.popleft()
             self._forget_requests(segment)
             if result.error is not None:
@@ -200,14 +238,32 @@ class ResultSequencer:
             self._segments[0].waiting_interim = None
             yield interim
 
+    def _settle_language(self, segment: _Segment, result: DecodeResult) -> Iterator[SequencerEffect]:
+        """Once every final before this one is out, its language is sure: asks again where it was decoded in another."""
+        if segment.language_is_settled or not result.alternatives:
+            return
+        segment.language_is_settled = True
+        closed = _closed(segment)
+        verdict = segment.language.hear(result.language_probabilities, _speech_s(closed, self._config))
+        if verdict.newly_locked is not None:
+            percent = round(_PERCENT * verdict.newly_locked)
+            yield SessionNotice(
+                code=NoticeCode.LANGUAGE_LOCKED,
+                message=f"the language is {verdict.language_code} (probability {percent} %); it is kept from here on",
+                channel_tag=self._channel_tag,
+            )
+        if verdict.language_code not in ("", result.alternatives[0].language_code):
+            segment.final = None
+            segment.draft = ()  # words of another language
+            hints = segment.language.hints_in(verdict.language_code)
+            yield self._request(segment, closed.samples, closed.speech_end_sample, is_final=True, hints=hints)
+
     def _forget_requests(self, segment: _Segment) -> None:
         for revision in segment.heard_samples:
             self._by_request.pop(f"{self._session_id}/{segment.segment_id}/{revision}", None)
 
     def _final(self, segment: _Segment, result: DecodeResult) -> RecognitionResult:
-        closed = segment.closed
-        if closed is None:
-            raise RuntimeError("a final needs a closed segment")
+        closed = _closed(segment)
         end_ms = closed.end_sample // SAMPLES_PER_MS
         alternatives = present(result.alternatives, segment.start_ms, end_ms)
         return RecognitionResult(
@@ -222,3 +278,15 @@ class ResultSequencer:
             speech_end_ms=closed.speech_end_sample // SAMPLES_PER_MS,
             end_reason=closed.end_reason,
         )
+
+
+def _closed(segment: _Segment) -> SpeechSegment:
+    if segment.closed is None:
+        raise RuntimeError("a final needs a closed segment")
+    return segment.closed
+
+
+def _speech_s(closed: SpeechSegment, config: SessionConfig) -> float:
+    """From where speech began to where it was last heard."""
+    pre_roll_samples = config.endpointing.pre_roll_ms * SAMPLES_PER_MS
+    return max(0, closed.speech_end_sample - closed.start_sample - pre_roll_samples) / CORE_SAMPLE_RATE_HZ

@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Literal
 
-from pipeline.audio.framing import Flush, FrameAssembler, SkippedTime
-from pipeline.config import SessionConfig
+from pipeline.audio.framing import Flush, FrameAssembler, HintsChange, SkippedTime
+from pipeline.config import HintsUpdate, SessionConfig
 from pipeline.events import (
     ActivityKind,
     AudioAcknowledged,
@@ -30,6 +30,7 @@ from pipeline.events import (
     SpeechActivity,
 )
 from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
+from pipeline.line_watch import LineWatch
 from pipeline.sequencing import ResultSequencer
 from pipeline.types import FRAME_SAMPLES, SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, Samples
 
@@ -108,6 +109,7 @@ class RecognitionSession:
         self._num_frames = 0
         filled_gap_ms = config.endpointing.hangover_ms + _GAP_FILL_BEYOND_HANGOVER_MS
         self._assembler = FrameAssembler(config.audio_format, max_filled_gap_ms=filled_gap_ms)
+        self._line_watch = LineWatch(config.audio_format)
         tags = range(1, config.audio_format.num_channels + 1)
         self._channels = {tag: _Channel(session_id, tag, config) for tag in tags}
         self._session_prefix = f"{session_id}/"
@@ -145,6 +147,10 @@ class RecognitionSession:
         """Stores that all audio up to here shall be made final."""
         self._assembler.receive_flush()
 
+    def receive_update(self, update: HintsUpdate) -> None:
+        """Stores that what begins from here on is decoded with other hints."""
+        self._assembler.receive_update(update)
+
     def receive_end(self) -> None:
         """Stores that no more audio follows."""
         if not self._end_received:
@@ -181,6 +187,8 @@ class RecognitionSession:
             self._take_events({tag: channel.front_end.flush() for tag, channel in self._channels.items()})
         elif isinstance(taken, SkippedTime):
             self._skip(taken.num_frames)
+        elif isinstance(taken, HintsChange):
+            self._update_hints(taken.update)
         elif taken is not None:
             self._take_frame(taken)
         elif self._end_received and not self._ended:
@@ -195,10 +203,16 @@ class RecognitionSession:
         self._num_frames += 1
         for samples, channel in zip(frame, self._channels.values(), strict=True):
             self._effects.extend(channel.advance(samples, self._now_sample))
+        voiced = (channel.front_end.is_voiced for channel in self._channels.values())
+        self._effects.extend(self._line_watch.hear(self._assembler.newest_frame, voiced))
 
     def _take_events(self, events: dict[int, list[FrontEndEvent]]) -> None:
         for tag, channel in self._channels.items():
             self._effects.extend(channel.apply(events[tag]))
+
+    def _update_hints(self, update: HintsUpdate) -> None:
+        for channel in self._channels.values():
+            channel.results.update_hints(update.apply(channel.results.newest_hints), self._now_sample)
 
     def _skip(self, num_frames: int) -> None:
         self._take_events({tag: channel.front_end.skip(num_frames) for tag, channel in self._channels.items()})

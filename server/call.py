@@ -25,7 +25,7 @@ from server.errors import CallCutError, EngineStalledError
 from server.idle import IdleWatch
 from server.inbox import Inbox
 from server.lag import LagWatch
-from server.messages import Audio, CallConfig, CallMessage, Flush, Gap, KeepAlive
+from server.messages import Audio, CallConfig, CallMessage, Flush, Gap, KeepAlive, Update
 from server.settings import ServerSettings
 from server.telemetry import CallTelemetry, ResultLatency
 from server.textguard import TextGuard
@@ -177,6 +177,8 @@ class Call:
                 self._session.receive_gap(duration_ms)
             case Flush():
                 self._session.receive_flush()
+            case Update(hints):
+                self._session.receive_update(hints)
             case _Tell():
                 await item.send()
             case _:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pipeline.audio.codecs import BYTES_PER_SAMPLE, SILENCE_BYTES, decode
 from pipeline.audio.wav import WavHeaderSkipper
+from pipeline.config import HintsUpdate
 from pipeline.types import FRAME_MS, AudioFormat, Samples
 
 _MS_PER_S = 1000
@@ -26,6 +27,16 @@ class SkippedTime:
     num_frames: int
 
 
+@dataclass(frozen=True, slots=True)
+class HintsChange:
+    """Mark in the stream: what begins from here on is decoded with other hints."""
+
+    update: HintsUpdate
+
+
+Mark = Flush | SkippedTime | HintsChange
+
+
 class FrameAssembler:
     """The input queue of a call: bytes, gaps and flushes in order; frames and marks out, one at a time."""
 
@@ -39,7 +50,9 @@ class FrameAssembler:
         self._header = WavHeaderSkipper(audio_format)
         self._audio = bytearray()
         self._taken_bytes = 0
-        self._marks: deque[tuple[int, Flush | SkippedTime]] = deque()
+        self.newest_frame = b""
+        """The bytes of the frame taken last."""
+        self._marks: deque[tuple[int, Mark]] = deque()
         """Marks with their positions in the stream, counted in bytes."""
 
     @property
@@ -74,12 +87,16 @@ class FrameAssembler:
         """Appends a flush mark. It takes effect at the last whole frame before it."""
         self._marks.append((self._received_bytes, Flush()))
 
+    def receive_update(self, update: HintsUpdate) -> None:
+        """Appends a change of hints. It takes effect at the last whole frame before it."""
+        self._marks.append((self._received_bytes, HintsChange(update)))
+
     def receive_end(self) -> None:
         """Ends the stream: half a sample is dropped, the last frame is filled up with silence."""
         self._close_tail()
         self._fill_frame()
 
-    def next_frame(self) -> Samples | Flush | SkippedTime | None:
+    def next_frame(self) -> Samples | Mark | None:
         """Takes the next frame, shape `(num_channels, frame_samples)`, or mark; None when there is none yet."""
         if self._marks and self._marks[0][0] < self._taken_bytes + self._frame_bytes:
             return self._marks.popleft()[1]
@@ -88,6 +105,7 @@ class FrameAssembler:
         frame = bytes(self._audio[: self._frame_bytes])
         del self._audio[: self._frame_bytes]
         self._taken_bytes += self._frame_bytes
+        self.newest_frame = frame
         return decode(frame, self._format.encoding, self._format.num_channels)
 
     @property

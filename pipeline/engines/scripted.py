@@ -97,7 +97,8 @@ class ScriptedEngine:
             return DecodeResult(request_id=request.request_id, error=str(error))
         count = request.hints.num_alternatives if request.is_final else 1
         alternatives = tuple(_hypothesis(request, transcript, rank) for rank in range(count)) if transcript else ()
-        return DecodeResult(request_id=request.request_id, alternatives=alternatives)
+        languages = (("en", 1.0),) if request.hints.detects_language else ()
+        return DecodeResult(request_id=request.request_id, alternatives=alternatives, language_probabilities=languages)
 
 
 def _hypothesis(request: DecodeRequest, transcript: str, rank: int) -> Hypothesis:

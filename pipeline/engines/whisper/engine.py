@@ -16,9 +16,9 @@ from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.contexts import SegmentContext, SegmentContexts
 from pipeline.engines.whisper.features import LogMel
 from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, settle
-from pipeline.engines.whisper.language import detect_languages
+from pipeline.engines.whisper.language import Languages, languages_of
 from pipeline.engines.whisper.model import WhisperModel, build_model, choose_device, choose_precision
-from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
+from pipeline.engines.whisper.requests import level_dbfs, refusal
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import MAX_CPU_LANES, WHOLE_WINDOW_MS, WhisperSettings
@@ -58,9 +58,14 @@ class _Row:
 
     request: DecodeRequest
     frames: torch.Tensor = field(repr=False)
-    language_code: str
+    languages: Languages
     plan: RowPlan
     context: SegmentContext | None = None
+
+    @property
+    def language_code(self) -> str:
+        """What it is decoded in."""
+        return self.languages.code
 
 
 class WhisperEngine:
@@ -123,9 +128,7 @@ class WhisperEngine:
         with torch.inference_mode():
             for indices, decode in ((finals, self._finals), (interims, self._interims)):
                 found = decode([batch.requests[i] for i in indices]) if indices else []
-                for index, hypotheses in zip(indices, found, strict=True):
-                    request_id = batch.requests[index].request_id
-                    results[index] = DecodeResult(request_id=request_id, alternatives=tuple(hypotheses))
+                results.update(zip(indices, found, strict=True))
         return [results[index] for index in range(len(batch.requests))]
 
     def release(self, segment_keys: Collection[tuple[str, str]]) -> None:
@@ -138,7 +141,7 @@ class WhisperEngine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _finals(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
+    def _finals(self, requests: Sequence[DecodeRequest]) -> list[DecodeResult]:
         cross, rows = self._listen(requests, self._settings.final_padding_ms)
         by_beams: dict[int, list[int]] = defaultdict(list)
         for index, row in enumerate(rows):
@@ -147,9 +150,9 @@ class WhisperEngine:
         for num_beams, indices in by_beams.items():
             found = self._attempts.finals(cross.select(indices), [rows[i].plan for i in indices], num_beams)
             candidates.update(zip(indices, found, strict=True))
-        return [self._hypotheses(cross.select([i]), row, candidates[i]) for i, row in enumerate(rows)]
+        return [_result(row, self._hypotheses(cross.select([i]), row, candidates[i])) for i, row in enumerate(rows)]
 
-    def _interims(self, requests: Sequence[DecodeRequest]) -> list[list[Hypothesis]]:
+    def _interims(self, requests: Sequence[DecodeRequest]) -> list[DecodeResult]:
         cross, rows = self._follow(requests)
         found = self._attempts.interims(cross, [row.plan for row in rows])
         for candidates, row in zip(found, rows, strict=True):
@@ -157,7 +160,7 @@ class WhisperEngine:
                 best, heard = candidates[0], len(row.request.audio)
                 row.context.text.note(row.plan.prompt, best.tokens, best.log_probs, heard)
         return [
-            make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False)
+            _result(row, make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False))
             for candidates, row in zip(found, rows, strict=True)
         ]
 
@@ -206,21 +209,14 @@ class WhisperEngine:
         self, cross: CrossStates, requests: Sequence[DecodeRequest], frames: Sequence[torch.Tensor]
     ) -> list[_Row]:
         return [
-            _Row(request=r, frames=f, language_code=language_code, plan=self._plan(r, language_code))
-            for r, f, language_code in zip(requests, frames, self._language_codes(cross, requests), strict=True)
+            _Row(request=r, frames=f, languages=languages, plan=self._plan(r, languages.code))
+            for r, f, languages in zip(requests, frames, self._languages(cross, requests), strict=True)
         ]
 
-    def _language_codes(self, cross: CrossStates, requests: Sequence[DecodeRequest]) -> list[str]:
-        codes = [r.hints.language_code for r in requests]
+    def _languages(self, cross: CrossStates, requests: Sequence[DecodeRequest]) -> list[Languages]:
         if not self._info.can_detect_language:
-            return [_ENGLISH] * len(requests)
-        unknown = [i for i, code in enumerate(codes) if code == AUTO_LANGUAGE]
-        if unknown:
-            allowed = [requests[i].hints.allowed_language_codes for i in unknown]
-            detected = detect_languages(self._model.decoder, self._model.vocabulary, cross.select(unknown), allowed)
-            for i, code in zip(unknown, detected, strict=True):
-                codes[i] = code
-        return codes
+            return [Languages(code=_ENGLISH)] * len(requests)
+        return languages_of(self._model, cross, [request.hints for request in requests])
 
     def _plan(self, request: DecodeRequest, language_code: str) -> RowPlan:
         vocabulary, spec = self._model.vocabulary, self._model.spec
@@ -255,6 +251,15 @@ class WhisperEngine:
             audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
             found[0] = settle(self._model, cross, row.plan.prompt, found[0], audio, with_words=hints.word_details)
         return found
+
+
+def _result(row: _Row, hypotheses: Sequence[Hypothesis]) -> DecodeResult:
+    request = row.request
+    return DecodeResult(
+        request_id=request.request_id,
+        alternatives=tuple(hypotheses),
+        language_probabilities=row.languages.probabilities if request.hints.detects_language else (),
+    )
 
 
 def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) -> EngineInfo:

@@ -4,7 +4,7 @@ Rules:
 1. It sees the bytes frame by frame, so that what it says depends on the audio alone.
 2. Each kind of notice once a call, or once a channel; bytes in another encoding are told alone, since all else that
    could be said of them follows from it.
-3. Every half-second is judged until ten seconds of sound are, then every tenth second: a line does not change often.
+3. Every half-second is judged until ten seconds of sound are, then every tenth second, until one looks wrong.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,6 +22,8 @@ _EAGER_BLOCKS = 20
 _MOST_EAGER_BLOCKS = 120
 """Blocks that give no verdict may go on for a minute."""
 _RARE_EVERY = 20
+_SUSPICIOUS_BLOCKS = 10
+"""A suspicion makes it judge every half-second again, for so many of them."""
 _SPEECH_SHARE = 0.6
 """Of a block's frames, so that it counts as speech."""
 _SOUND_RANGE = 2e-3
@@ -81,6 +83,8 @@ class LineWatch:
         has_verdict, better = judge_encoding(block, self._declared, self._format.num_channels)
         # What cannot be judged counts a little too, so that a line of noise does not cost for ever.
         self._num_judged += 1 if has_verdict else _EAGER_BLOCKS / _MOST_EAGER_BLOCKS
+        if better is not None:
+            self._num_judged = min(self._num_judged, _EAGER_BLOCKS - _SUSPICIOUS_BLOCKS)
         if has_verdict and (found := self._encodings.add(better)) is not None:
             yield from self._tell(NoticeCode.ENCODING_MISMATCH, self._encoding_message(found))
             return

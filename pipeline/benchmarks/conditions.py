@@ -108,15 +108,15 @@ def _noisy(noise_of: Callable[[int, np.random.Generator], Samples], snr_db: floa
 def _brown(count: int, generator: np.random.Generator) -> Samples:
     """White noise through a leaky integrator, as an impulse response long enough for its leak."""
     response = _BROWN_LEAK ** np.arange(_BROWN_SAMPLES)
-    filtered: Samples = np.convolve(generator.standard_normal(count + len(response) - 1), response, mode="valid")
-    return filtered.astype(np.float32)
+    filtered = np.convolve(generator.standard_normal(count + len(response) - 1), response, mode="valid")
+    return np.asarray(filtered, dtype=np.float32)
 
 
 def _babble(voices: Sequence[Samples], count: int, generator: np.random.Generator) -> Samples:
-    chosen = generator.integers(len(voices), size=_BABBLE_VOICES)
-    return np.sum([at_level(_cut(voices[i], count, generator), _SPEECH_DBFS) for i in chosen], axis=0).astype(
-        np.float32
-    )
+    mixed = np.zeros(count, dtype=np.float32)
+    for index in generator.integers(len(voices), size=_BABBLE_VOICES):
+        mixed += at_level(_cut(voices[index], count, generator), _SPEECH_DBFS)
+    return mixed
 
 
 def _cut(samples: Samples, count: int, generator: np.random.Generator) -> Samples:

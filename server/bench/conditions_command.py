@@ -56,9 +56,10 @@ def conditions_table(  # noqa: PLR0913  # one parameter an option
     model: Annotated[str, typer.Option(help="Embedded name, folder or hub id.")] = "tiny.en",
     precision: Annotated[str, typer.Option(help="Of the engine.")] = "auto",
     noise: Annotated[list[Path] | None, typer.Option(help="Recording of a noise; may be given again.")] = None,
+    kinds: Annotated[str, typer.Option(help="Kinds of lines, such as clean,babble,level. Default: all.")] = "",
     threads: Annotated[int, typer.Option(min=1, help="Of the engine.")] = 2,
     device: DeviceOption = Device.CPU,
-    limit: Annotated[int, typer.Option(min=1, help="Utterances, taken evenly from all there are.")] = 8,
+    limit: Annotated[int, typer.Option(min=1, help="Utterances, taken evenly from all there are.")] = 6,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
 ) -> None:
     """Measures word errors by kind and degree of noise, by level, and by what denoising is used for."""
@@ -67,7 +68,7 @@ def conditions_table(  # noqa: PLR0913  # one parameter an option
         fail("no utterance is short enough for one decode")
     recorded = {path.stem: _noise(path) for path in noise or ()}
     console = wide_console()
-    measured = conditions([clip.samples for clip in clips], recorded)
+    measured = _chosen(conditions([clip.samples for clip in clips], recorded), kinds)
     try:
         rows = _measure(
             clips, measured, Setup(model=model, num_threads=threads, device=device.value), precision, console
@@ -81,6 +82,15 @@ def conditions_table(  # noqa: PLR0913  # one parameter an option
         facts = {"machine": this_machine().as_json(), "model": model, "utterances": len(clips), "note": _NOTE}
         content = {**facts, "rows": [asdict(row) for row in rows], "mean": total.wer}
         json_file.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _chosen(found: Sequence[Condition], kinds: str) -> list[Condition]:
+    known = list(dict.fromkeys(condition.kind for condition in found))
+    wanted = [kind.strip() for kind in kinds.split(",")] if kinds else known
+    for kind in wanted:
+        if kind not in known:
+            fail(f"--kinds {kind!r} is not known; use {', '.join(known)}")
+    return [condition for condition in found if condition.kind in wanted]
 
 
 def _noise(path: Path) -> Samples:

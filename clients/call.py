@@ -43,6 +43,8 @@ class WireFormat:
     """Takes the digit and its channel."""
     flush: Callable[[], Any]
     keep_alive: Callable[[], Any]
+    update: Callable[[str], Any]
+    """Takes a language code."""
     event: Callable[[Any], CallEvent | None]
     """None for a response that this client is too old to know."""
 
@@ -158,6 +160,18 @@ class Call:
         """
         async with self._write_lock:
             await self._write(self._wire.keep_alive())
+
+    async def update(self, *, language_code: str) -> None:
+        """Changes settings for the utterances that begin from here on.
+
+        Args:
+            language_code: BCP-47, or "auto".
+
+        Raises:
+            RecognitionError: The call is over. A language that the model does not know shows when events are read.
+        """
+        async with self._write_lock:
+            await self._write(self._wire.update(language_code))
 
     async def half_close(self) -> None:
         """Says that no more audio comes: everything pending becomes final, then the events end. Idempotent."""

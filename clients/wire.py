@@ -222,6 +222,7 @@ WIRE_FORMAT = WireFormat(
     dtmf=lambda digit, channel_tag: _control(dtmf=pb.Control.Dtmf(digit=digit, channel_tag=channel_tag)),
     flush=lambda: _control(flush=pb.Control.Flush()),
     keep_alive=lambda: _control(keep_alive=pb.Control.KeepAlive()),
+    update=lambda language_code: _control(update=pb.Control.Update(language_code=language_code)),
     event=_event,
 )
 

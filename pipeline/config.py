@@ -1,6 +1,6 @@
 """Settings of one call, validated where they are made. Durations are milliseconds of audio."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from pipeline.errors import InvalidConfigError
@@ -84,6 +84,17 @@ class InterimConfig:
         _require_range("interim.first_after_ms", self.first_after_ms, 100, 5_000)
         _require_range("interim.interval_ms", self.interval_ms, 100, 10_000)
         _require_range("interim.stable_after_ms", self.stable_after_ms, 500, 30_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintsUpdate:
+    """What a caller changes in the middle of a call; None leaves as it was."""
+
+    language_code: str | None = None
+
+    def apply(self, hints: DecodeHints) -> DecodeHints:
+        """The hints for what is said from here on."""
+        return hints if self.language_code is None else replace(hints, language_code=self.language_code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

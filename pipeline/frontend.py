@@ -1,6 +1,6 @@
 """The audio side of one channel: a 10 ms frame in, what it means for speech out.
 
-resampling, then the scene, then denoising and voice activity, then endpointing, then segmentation.
+DC offset out, resampling, then the scene, then denoising and voice activity, then endpointing, then segmentation.
 
 Tones are no speech: while the scene hears nothing else, the speech score is 0, so that no utterance begins on them and
 none is prolonged by them. A key pressed while somebody speaks is taken out of the audio that is recognised.
@@ -17,6 +17,7 @@ from pipeline.denoising import DenoisedMix, GatedDenoiser
 from pipeline.endpointing import Endpointer, EndpointState, SpeechBegan, SpeechEnded
 from pipeline.events import SceneEvent
 from pipeline.line_level import LineLevel
+from pipeline.offset import OffsetRemover
 from pipeline.scene.presses import KeyPress
 from pipeline.scene.removal import remove_tones
 from pipeline.scene.track import SceneTrack
@@ -67,6 +68,7 @@ class ChannelFrontEnd:
     def __init__(self, channel_tag: int, config: SessionConfig) -> None:
         """Raises ComponentMissingError when a denoiser is asked for and not there."""
         self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
+        self._offset = OffsetRemover()
         self._resampler = Resampler(config.audio_format.sample_rate_hz, CORE_SAMPLE_RATE_HZ)
         self._mix = DenoisedMix() if config.denoising is DenoisingMode.MIX else None
         self._gate = GatedDenoiser() if config.denoising is DenoisingMode.VAD_ONLY else None
@@ -99,10 +101,9 @@ class ChannelFrontEnd:
 
     def advance(self, frame: Samples, origin: Origin = Origin.OWN) -> list[FrontEndEvent]:
         """Takes 10 ms at the source rate, shape `(frame_samples,)`; what is not the channel's own is no speech."""
-        original = self._resampler.process(frame)
-        # What both channels carry is told on the other one.
-        own = np.zeros_like(original) if origin is Origin.COPY else original
-        events: list[FrontEndEvent] = [*self._scene.advance(own)]
+        original = self._resampler.process(self._offset.remove(frame))
+        scenes = self._scene.pass_copy() if origin is Origin.COPY else self._scene.advance(original)
+        events: list[FrontEndEvent] = [*scenes]
         heard, score = self._listen(original, origin)
         if origin is not Origin.OWN:
             score = 0.0

@@ -8,53 +8,32 @@ Rules:
 4. An interim never takes back what was declared stable; one that would is shown from there on.
 5. A final may be asked for early, when a pause may turn out to be the end. If it does, the answer is the final, since
    it has heard the same audio; if speech goes on, it was one more interim.
+6. A final in another language than the finals before it allow (pipeline/language.py) is asked for once more.
 """
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline.config import SessionConfig
 from pipeline.events import NoticeCode, RecognitionResult, SessionNotice, WithheldReason
+from pipeline.language import LanguageEpochs
+from pipeline.pending import EarlyFinal, PendingSegment, speech_s
 from pipeline.postprocessing import present
 from pipeline.segmentation import OpenSegment
 from pipeline.stabilization import Stabilizer
-from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest, DecodeResult, SpeechSegment
+from pipeline.types import (
+    SAMPLES_PER_MS,
+    CancelDecode,
+    DecodeHints,
+    DecodeRequest,
+    DecodeResult,
+    SpeechSegment,
+)
+
+_PERCENT = 100
 
 SequencerEffect = DecodeRequest | CancelDecode | RecognitionResult | SessionNotice
-
-
-@dataclass(slots=True)
-class _EarlyFinal:
-    """A final asked for before it was sure that speech had ended."""
-
-    revision: int
-    num_samples: int
-    result: DecodeResult | None = None
-
-
-class _Segment:
-    """One segment from its first request to its final."""
-
-    def __init__(self, segment_id: str, start_sample: int, stabilizer: Stabilizer) -> None:
-        self.segment_id = segment_id
-        self.start_sample = start_sample
-        self.stabilizer = stabilizer
-        self.revision = 0
-        self.shown_revision = 0
-        self.heard_samples: dict[int, tuple[int, int]] = {}
-        """Revision to number of samples and end of speech."""
-        self.draft: tuple[int, ...] = ()
-        self.in_flight: str | None = None
-        self.early: _EarlyFinal | None = None
-        self.closed: SpeechSegment | None = None
-        self.final: DecodeResult | None = None
-        self.waiting_interim: RecognitionResult | None = None
-        self.withheld: WithheldReason | None = None
-
-    @property
-    def start_ms(self) -> int:
-        return self.start_sample // SAMPLES_PER_MS
 
 
 class ResultSequencer:
@@ -64,8 +43,9 @@ class ResultSequencer:
         self._session_id = session_id
         self._channel_tag = channel_tag
         self._config = config
-        self._segments: deque[_Segment] = deque()
-        self._by_request: dict[str, tuple[_Segment, int]] = {}
+        self._languages = LanguageEpochs(config.hints)
+        self._segments: deque[PendingSegment] = deque()
+        self._by_request: dict[str, tuple[PendingSegment, int]] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -82,6 +62,15 @@ class ResultSequencer:
         """Start of the first segment that waits for its final words alone, call clock at 16 kHz."""
         return self._segments[0].start_sample if self._segments and self._segments[0].closed is not None else None
 
+    @property
+    def newest_hints(self) -> DecodeHints:
+        """What holds for speech that begins now."""
+        return self._languages.newest_hints
+
+    def update_hints(self, hints: DecodeHints, from_sample: int) -> None:
+        """New hints for speech that begins at `from_sample` or later, call clock at 16 kHz."""
+        self._languages.update(hints, from_sample)
+
     def request_interim(self, heard: OpenSegment, speech_end_sample: int) -> Iterator[SequencerEffect]:
         """Asks for the words of the segment under way."""
         segment = self._find(heard.segment_id, heard.start_sample)
@@ -96,7 +85,7 @@ class ResultSequencer:
         yield from self._cancel(segment)
         request = self._request(segment, heard, speech_end_sample, is_final=True)
         segment.in_flight = request.request_id
-        segment.early = _EarlyFinal(segment.revision, len(heard.samples))
+        segment.early = EarlyFinal(segment.revision, len(heard.samples))
         yield request
 
     def request_final(self, closed: SpeechSegment) -> Iterator[SequencerEffect]:
@@ -136,19 +125,27 @@ class ResultSequencer:
         if revision > segment.shown_revision and result.error is None:
             yield from self._show_interim(segment, revision, result)
 
-    def _find(self, segment_id: str, start_sample: int) -> _Segment:
+    def _find(self, segment_id: str, start_sample: int) -> PendingSegment:
         if not self._segments or self._segments[-1].segment_id != segment_id:
             stabilizer = Stabilizer(self._config.interim.stable_after_ms)
-            self._segments.append(_Segment(segment_id, start_sample, stabilizer))
+            pre_roll_samples = self._config.endpointing.pre_roll_ms * SAMPLES_PER_MS
+            language = self._languages.of(start_sample + pre_roll_samples)
+            self._segments.append(PendingSegment(segment_id, start_sample, stabilizer, language))
         return self._segments[-1]
 
-    def _cancel(self, segment: _Segment) -> Iterator[CancelDecode]:
+    def _cancel(self, segment: PendingSegment) -> Iterator[CancelDecode]:
         if segment.in_flight is not None:
             yield CancelDecode(request_id=segment.in_flight, session_id=self._session_id)
             segment.in_flight = None
 
     def _request(
-        self, segment: _Segment, heard: OpenSegment | SpeechSegment, speech_end_sample: int, *, is_final: bool
+        self,
+        segment: PendingSegment,
+        heard: OpenSegment | SpeechSegment,
+        speech_end_sample: int,
+        *,
+        is_final: bool,
+        hints: DecodeHints | None = None,
     ) -> DecodeRequest:
         segment.revision += 1
         request_id = f"{self._session_id}/{segment.segment_id}/{segment.revision}"
@@ -162,12 +159,12 @@ class ResultSequencer:
             revision=segment.revision,
             audio=heard.samples,
             is_final=is_final,
-            hints=self._config.hints,
+            hints=hints or segment.language.hints_now(is_final=is_final),
             draft=segment.draft,
             speech_score=heard.speech_score,
         )
 
-    def _show_interim(self, segment: _Segment, revision: int, result: DecodeResult) -> Iterator[SequencerEffect]:
+    def _show_interim(self, segment: PendingSegment, revision: int, result: DecodeResult) -> Iterator[SequencerEffect]:
         segment.shown_revision = revision
         if not result.alternatives:
             return
@@ -182,7 +179,7 @@ class ResultSequencer:
         else:
             segment.waiting_interim = interim
 
-    def _interim(self, segment: _Segment, revision: int, result: DecodeResult) -> RecognitionResult | None:
+    def _interim(self, segment: PendingSegment, revision: int, result: DecodeResult) -> RecognitionResult | None:
         num_samples, speech_end_sample = segment.heard_samples[revision]
         end_ms = segment.start_ms + num_samples // SAMPLES_PER_MS
         alternatives = present(result.alternatives[:1], segment.start_ms, end_ms)
@@ -205,6 +202,9 @@ class ResultSequencer:
     def _release_finals(self) -> Iterator[SequencerEffect]:
         """Emits the finals at the head of the queue, then the interim that waited for them."""
         while self._segments and (result := self._segments[0].final) is not None:
+            yield from self._settle_language(self._segments[0], result)
+            if self._segments[0].final is None:
+                return
             segment = self._segments.popleft()
             self._forget_requests(segment)
             if result.error is not None:
@@ -218,14 +218,32 @@ class ResultSequencer:
             self._segments[0].waiting_interim = None
             yield interim
 
-    def _forget_requests(self, segment: _Segment) -> None:
+    def _settle_language(self, segment: PendingSegment, result: DecodeResult) -> Iterator[SequencerEffect]:
+        """Once every final before this one is out, its language is sure: asks again where it was decoded in another."""
+        if segment.language_is_settled or not result.alternatives:
+            return
+        segment.language_is_settled = True
+        closed = segment.closed_segment
+        verdict = segment.language.hear(result.language_probabilities, speech_s(closed, self._config))
+        if verdict.newly_locked is not None:
+            percent = round(_PERCENT * verdict.newly_locked)
+            yield SessionNotice(
+                code=NoticeCode.LANGUAGE_LOCKED,
+                message=f"the language is {verdict.language_code} (probability {percent} %); it is kept from here on",
+                channel_tag=self._channel_tag,
+            )
+        if verdict.language_code not in ("", result.alternatives[0].language_code):
+            segment.final = None
+            segment.draft = ()  # words of another language
+            hints = segment.language.hints_in(verdict.language_code)
+            yield self._request(segment, closed, closed.speech_end_sample, is_final=True, hints=hints)
+
+    def _forget_requests(self, segment: PendingSegment) -> None:
         for revision in segment.heard_samples:
             self._by_request.pop(f"{self._session_id}/{segment.segment_id}/{revision}", None)
 
-    def _final(self, segment: _Segment, result: DecodeResult) -> RecognitionResult:
-        closed = segment.closed
-        if closed is None:
-            raise RuntimeError("a final needs a closed segment")
+    def _final(self, segment: PendingSegment, result: DecodeResult) -> RecognitionResult:
+        closed = segment.closed_segment
         end_ms = closed.end_sample // SAMPLES_PER_MS
         alternatives = present(result.alternatives, segment.start_ms, end_ms)
         return RecognitionResult(

@@ -19,40 +19,30 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, Literal
 
-from pipeline.audio.framing import Flush, FrameAssembler, Mark, MissingAudio, PressedKey, SkippedTime
+from pipeline.audio.framing import Flush, FrameAssembler, HintsChange, Mark, MissingAudio, PressedKey, SkippedTime
+from pipeline.call_channel import CallChannel, ChannelEffect
 from pipeline.channels import ChannelPair, Origin
-from pipeline.config import SessionConfig
+from pipeline.config import HintsUpdate, SessionConfig
 from pipeline.errors import InvalidConfigError
 from pipeline.events import (
-    ActivityKind,
     AudioAcknowledged,
     NoticeCode,
     RecognitionResult,
-    SceneEvent,
-    SessionEvent,
     SessionNotice,
-    SpeechActivity,
-    WithheldReason,
 )
-from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
+from pipeline.frontend import FrontEndEvent
+from pipeline.line_watch import LineWatch
 from pipeline.ordering import CallOrder
-from pipeline.segmentation import OpenSegment
-from pipeline.sequencing import ResultSequencer
 from pipeline.types import (
     FRAME_MS,
     FRAME_SAMPLES,
     SAMPLES_PER_MS,
-    CancelDecode,
-    DecodeRequest,
     DecodeResult,
     Samples,
-    SpeechSegment,
 )
 
 _GAP_FILL_BEYOND_HANGOVER_MS = 1_000
 """A gap is filled with silence until every open utterance has surely ended; the rest is skipped."""
-_DOUBTFUL_SAMPLES = 5_000 * SAMPLES_PER_MS
-"""Within so much of a segment it shows whether it is the party's own."""
 _FRAMES_PER_S = 1000 // FRAME_MS
 
 
@@ -69,69 +59,7 @@ class Need(Enum):
 NEED_AUDIO: Final = Need.AUDIO
 """Nothing to do until something is received."""
 
-Effect = SessionEvent | DecodeRequest | CancelDecode | Literal[Need.AUDIO]
-_StoredEffect = SessionEvent | DecodeRequest | CancelDecode
-
-
-class _Channel:
-    """One party: audio side, result side, and when the next interim is due."""
-
-    def __init__(self, session_id: str, channel_tag: int, config: SessionConfig, pair: ChannelPair | None) -> None:
-        self.channel_tag = channel_tag
-        self._config = config
-        self._pair = pair
-        self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
-        self.front_end = ChannelFrontEnd(channel_tag, config)
-        self.results = ResultSequencer(session_id, channel_tag, config)
-        self._interim_due_sample = 0
-
-    @property
-    def final_up_to_sample(self) -> int:
-        """Everything before this is final, call clock at 16 kHz."""
-        unfinished = self.results.earliest_unfinished_sample
-        needed = self.front_end.earliest_needed_sample
-        return needed if unfinished is None else min(unfinished, needed)
-
-    def advance(self, frame: Samples, origin: Origin, now_sample: int) -> Iterable[_StoredEffect]:
-        """Takes 10 ms that end at `now_sample`."""
-        yield from self.apply(self.front_end.advance(frame, origin))
-        if self._config.interim.enabled and self.front_end.is_voiced and now_sample >= self._interim_due_sample:
-            yield from self._request_interim(now_sample)
-
-    def apply(self, events: Iterable[FrontEndEvent]) -> Iterable[_StoredEffect]:
-        for event in events:
-            if isinstance(event, SpeechStarted):
-                self._interim_due_sample = event.sample + self._config.interim.first_after_ms * SAMPLES_PER_MS
-                yield from self._activity(ActivityKind.BEGIN, event.sample)
-            elif isinstance(event, SpeechPaused):
-                if self._withheld(event.heard) is None:
-                    yield from self.results.request_early_final(event.heard, event.speech_end_sample)
-            elif isinstance(event, SpeechStopped):
-                yield from self._activity(ActivityKind.END, event.sample)
-            elif isinstance(event, SceneEvent):
-                yield from (event,) if self._config.scene_events else ()
-            elif (reason := self._withheld(event)) is not None:
-                yield from self.results.withhold(event, reason)
-            else:
-                yield from self.results.request_final(event)
-
-    def _request_interim(self, now_sample: int) -> Iterable[_StoredEffect]:
-        if (heard := self.front_end.open_segment) is not None:
-            self._interim_due_sample = now_sample + self._config.interim.interval_ms * SAMPLES_PER_MS
-            if len(heard.samples) <= _DOUBTFUL_SAMPLES and self._withheld(heard) is not None:
-                return
-            yield from self.results.request_interim(heard, self.front_end.speech_end_sample)
-
-    def _withheld(self, segment: OpenSegment | SpeechSegment) -> WithheldReason | None:
-        """Why what was heard is not this party's, if it is not."""
-        if self._pair is None:
-            return None
-        start_frame = (segment.start_sample - self._start_sample) // FRAME_SAMPLES
-        return self._pair.withheld(self.channel_tag, start_frame, start_frame + len(segment.samples) // FRAME_SAMPLES)
-
-    def _activity(self, kind: ActivityKind, sample: int) -> Iterable[SpeechActivity]:
-        if self._config.speech_activity_events:
-            yield SpeechActivity(kind=kind, channel_tag=self.channel_tag, offset_ms=sample // SAMPLES_PER_MS)
+Effect = ChannelEffect | Literal[Need.AUDIO]
 
 
 class RecognitionSession:
@@ -147,15 +75,16 @@ class RecognitionSession:
         self._num_frames = 0
         filled_gap_ms = config.endpointing.hangover_ms + _GAP_FILL_BEYOND_HANGOVER_MS
         self._assembler = FrameAssembler(config.audio_format, max_filled_gap_ms=filled_gap_ms)
+        self._line_watch = LineWatch(config.audio_format)
         tags = range(1, config.audio_format.num_channels + 1)
         frame_samples = config.audio_format.sample_rate_hz // _FRAMES_PER_S
         self._pair = ChannelPair(frame_samples, config.start_offset_ms) if len(tags) == _PAIR else None
-        self._channels = {tag: _Channel(session_id, tag, config, self._pair) for tag in tags}
+        self._channels = {tag: CallChannel(session_id, tag, config, self._pair) for tag in tags}
         self._order = CallOrder({tag: channel.results for tag, channel in self._channels.items()})
         self._scene_events = config.scene_events
         self._session_prefix = f"{session_id}/"
         self._answers: deque[DecodeResult] = deque()
-        self._effects: deque[_StoredEffect] = deque()
+        self._effects: deque[ChannelEffect] = deque()
         self._end_received = False
         self._ended = False
         self._header_noticed = False
@@ -198,6 +127,10 @@ class RecognitionSession:
     def receive_flush(self) -> None:
         """Stores that all audio up to here shall be made final."""
         self._assembler.receive_flush()
+
+    def receive_update(self, update: HintsUpdate) -> None:
+        """Stores that what begins from here on is decoded with other hints."""
+        self._assembler.receive_update(update)
 
     def receive_end(self) -> None:
         """Stores that no more audio follows."""
@@ -256,17 +189,25 @@ class RecognitionSession:
             case PressedKey():
                 pressed = self._channels[mark.channel_tag]
                 self._effects.extend(pressed.apply(pressed.front_end.press_key(mark.digit)))
+            case HintsChange():
+                self._update_hints(mark.update)
 
     def _take_frame(self, frame: Samples) -> None:
         self._num_frames += 1
         origins: Mapping[int, Origin] = {} if self._pair is None else self._pair.hear(frame)
         for samples, (tag, channel) in zip(frame, self._channels.items(), strict=True):
             self._add(channel.advance(samples, origins.get(tag, Origin.OWN), self._now_sample))
+        voiced = (channel.front_end.is_voiced for channel in self._channels.values())
+        self._effects.extend(self._line_watch.hear(self._assembler.newest_frame, voiced))
         self._tell_news()
 
     def _take_events(self, events: dict[int, list[FrontEndEvent]]) -> None:
         for tag, channel in self._channels.items():
             self._add(channel.apply(events[tag]))
+
+    def _update_hints(self, update: HintsUpdate) -> None:
+        for channel in self._channels.values():
+            channel.results.update_hints(update.apply(channel.results.newest_hints), self._now_sample)
 
     def _skip(self, num_frames: int) -> None:
         self._take_events({tag: channel.front_end.skip(num_frames) for tag, channel in self._channels.items()})
@@ -280,7 +221,7 @@ class RecognitionSession:
             return
         self._add(self._channels[tag].results.receive(result))
 
-    def _add(self, effects: Iterable[_StoredEffect]) -> None:
+    def _add(self, effects: Iterable[ChannelEffect]) -> None:
         """Results go out in the order of the call; what is final now is acknowledged."""
         ordered = self._order.put(effects)
         self._effects.extend(ordered)

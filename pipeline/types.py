@@ -20,6 +20,12 @@ FRAME_SAMPLES = CORE_SAMPLE_RATE_HZ * FRAME_MS // 1000
 SAMPLES_PER_MS = CORE_SAMPLE_RATE_HZ // 1000
 
 
+AUTO_LANGUAGE = "auto"
+"""Instead of a language code: detect it."""
+LanguageProbability = tuple[str, float]
+"""A language code and how likely it is, 0 to 1."""
+
+
 class AudioEncoding(Enum):
     """How samples lie in bytes."""
 
@@ -80,12 +86,14 @@ class SpeechSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeHints:
-    """How a call wants its audio decoded; the same for all requests of a call."""
+    """How a call wants its audio decoded."""
 
     language_code: str = "en"
     """ISO 639-1 code ("en"), or "auto" to detect it in each segment."""
     allowed_language_codes: tuple[str, ...] = ()
     """With "auto": the languages to choose from; empty means all that the model knows."""
+    detects_language: bool = False
+    """The answer says how likely each language is, also where `language_code` says which one to decode in."""
     task: Task = Task.TRANSCRIBE
     word_details: bool = False
     """Finals carry words with times and confidences."""
@@ -183,6 +191,8 @@ class DecodeResult:
 
     request_id: str
     alternatives: tuple[Hypothesis, ...] = ()
+    language_probabilities: tuple[LanguageProbability, ...] = ()
+    """On demand: the likeliest languages of the audio, likeliest first."""
     error: str | None = None
     """For people; never holds words of the call."""
     dropped: DropReason | None = None

@@ -17,6 +17,12 @@ def bytes_per_second(audio_format: AudioFormat) -> int:
     return audio_format.sample_rate_hz * width
 
 
+def describe(audio_format: AudioFormat) -> str:
+    """For people."""
+    channels = "1 channel" if audio_format.num_channels == 1 else f"{audio_format.num_channels} channels"
+    return f"{audio_format.encoding.value} at {audio_format.sample_rate_hz} Hz in {channels}"
+
+
 class ArrivalLog:
     """Call clock to wall clock, for the last minute at least; a WAV header counts as audio."""
 

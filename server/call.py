@@ -14,18 +14,20 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import uuid4
 
 from pipeline.events import NoticeCode, RecognitionResult, SessionEvent, SessionNotice
 from pipeline.scheduling.worker import Worker
 from pipeline.session import NEED_AUDIO, RecognitionSession
 from pipeline.types import CancelDecode, DecodeRequest, DecodeResult
-from server.arrivals import ArrivalLog, bytes_per_second
+from server.arrivals import ArrivalLog, bytes_per_second, describe
+from server.byterate import ByteRateWatch
 from server.errors import CallCutError, EngineStalledError
 from server.idle import IdleWatch
 from server.inbox import Inbox
 from server.lag import LagWatch
-from server.messages import Audio, CallConfig, CallMessage, Flush, Gap, KeepAlive, KeyPressed
+from server.messages import Audio, CallConfig, CallMessage, Flush, Gap, KeepAlive, KeyPressed, Update
 from server.settings import ServerSettings
 from server.telemetry import CallTelemetry, ResultLatency
 from server.textguard import TextGuard
@@ -87,6 +89,7 @@ class Call:
         self._slice_bytes = bytes_per_second(audio_format) * _SLICE_MS // _MS_PER_S
         self._arrivals = ArrivalLog(audio_format, config.session.start_offset_ms, time.monotonic())
         self._idle = IdleWatch(settings.idle_gap_ms, self._arrivals, self._fill_gap)
+        self._byte_rate = ByteRateWatch(bytes_per_second(audio_format), describe(audio_format))
         self._lag = LagWatch(settings.behind_notice_s)
         self._text_guard = TextGuard(audio_format.encoding)
         self._interim_shown: set[str] = set()
@@ -105,11 +108,14 @@ class Call:
         if isinstance(message, Audio):
             self._text_guard.feed(message.data)
             self._arrivals.add_audio(len(message.data), now_s)
+            if (warning := self._byte_rate.add_audio(len(message.data), now_s)) is not None:
+                self.tell(partial(self._send, SessionNotice(code=NoticeCode.SAMPLE_RATE_MISMATCH, message=warning)))
             for start in range(0, len(message.data), self._slice_bytes):
                 data = message.data[start : start + self._slice_bytes]
                 await self._inbox.put(Audio(data), len(data))
         elif not isinstance(message, KeepAlive):
             if isinstance(message, Gap):
+                self._byte_rate.pause()
                 self._arrivals.add_gap(message.duration_ms, now_s)
             await self._inbox.put(message)
 
@@ -179,6 +185,8 @@ class Call:
                 self._session.receive_flush()
             case KeyPressed(digit, channel_tag):
                 self._session.receive_key(digit, channel_tag)
+            case Update(hints):
+                self._session.receive_update(hints)
             case _Tell():
                 await item.send()
             case _:

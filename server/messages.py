@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, SessionConfig, VadMode
+from pipeline.config import DenoisingMode, EndpointingConfig, HintsUpdate, InterimConfig, SessionConfig, VadMode
 from pipeline.engines.base import EngineInfo
 
 
@@ -106,5 +106,12 @@ class KeyPressed:
     channel_tag: int
 
 
-CallMessage = Audio | Gap | Flush | KeepAlive | KeyPressed
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Other hints for what begins from here on."""
+
+    hints: HintsUpdate
+
+
+CallMessage = Audio | Gap | Flush | KeepAlive | KeyPressed | Update
 """What a caller sends once the call has started."""

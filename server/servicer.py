@@ -111,7 +111,7 @@ class SpeechServicer(speech_pb2_grpc.SpeechServicer):
 
         with self._live_call(config, emit, record, context.write) as call:
             await context.write(wire.render_call_started(config))
-            await _run(call, self._messages(context))
+            await _run(call, self._messages(context, config))
 
     async def _recognize(self, request: wire.UnaryRequest, record: CallRecord) -> wire.UnaryResponse:
         config, audio = wire.parse_recognize(request, self._terms, record.call_id)
@@ -163,9 +163,9 @@ class SpeechServicer(speech_pb2_grpc.SpeechServicer):
             self._opening.discard(opening)
         return None if request is _END_OF_STREAM else request
 
-    async def _messages(self, context: Context) -> AsyncIterator[CallMessage]:
+    async def _messages(self, context: Context, config: CallConfig) -> AsyncIterator[CallMessage]:
         while (request := await context.read()) is not _END_OF_STREAM:
-            yield wire.parse_message(request, self._terms)
+            yield wire.parse_message(request, self._terms, config)
 
     def _check_duration(self, config: CallConfig, audio: bytes) -> None:
         duration_s = len(audio) / bytes_per_second(config.session.audio_format)

@@ -4,6 +4,8 @@ G.711 is decoded by table (ITU-T G.711 tables 1a-2b; bit-exact with the referenc
 standard library's `audioop` is gone from Python 3.13.
 """
 
+from enum import Enum
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,6 +57,38 @@ def decode(data: bytes, encoding: AudioEncoding, num_channels: int) -> Samples:
         flat = np.frombuffer(data, dtype="<i2").astype(np.float32) * _INT16_SCALE
     else:
         flat = _FLOAT_TABLES[encoding][np.frombuffer(data, dtype=np.uint8)]
+    return np.ascontiguousarray(flat.reshape(-1, num_channels).T)
+
+
+class ByteLayout(Enum):
+    """Ways in which bytes may hold samples, also those that a caller cannot declare."""
+
+    LINEAR16 = "LINEAR16"
+    MULAW = "MULAW"
+    ALAW = "ALAW"
+    LINEAR16_BIG_ENDIAN = "LINEAR16_BIG_ENDIAN"
+    UNSIGNED8 = "UNSIGNED8"
+
+
+LAYOUTS = {encoding: ByteLayout(encoding.value) for encoding in AudioEncoding}
+"""What a declared encoding should look like."""
+_UNSIGNED8_TABLE = (np.arange(256, dtype=np.float32) - 128) / 128
+
+
+def read_as(data: bytes, layout: ByteLayout, num_channels: int) -> Samples:
+    """Reads interleaved audio in any layout; what does not fill a sample of all channels is left out.
+
+    Returns:
+        float32, shape `(num_channels, num_samples)`, values in [-1, 1).
+    """
+    if layout in (ByteLayout.LINEAR16, ByteLayout.LINEAR16_BIG_ENDIAN):
+        whole = len(data) // (2 * num_channels) * (2 * num_channels)
+        kind = "<i2" if layout is ByteLayout.LINEAR16 else ">i2"
+        flat = np.frombuffer(data[:whole], dtype=kind).astype(np.float32) * _INT16_SCALE
+    else:
+        codes = np.frombuffer(data[: len(data) // num_channels * num_channels], dtype=np.uint8)
+        table = _UNSIGNED8_TABLE if layout is ByteLayout.UNSIGNED8 else _FLOAT_TABLES[AudioEncoding(layout.value)]
+        flat = table[codes]
     return np.ascontiguousarray(flat.reshape(-1, num_channels).T)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pipeline.audio.codecs import BYTES_PER_SAMPLE, SILENCE_BYTES, decode
 from pipeline.audio.wav import WavHeaderSkipper
+from pipeline.config import HintsUpdate
 from pipeline.types import FRAME_MS, AudioFormat, Samples
 
 _MS_PER_S = 1000
@@ -41,7 +42,14 @@ class PressedKey:
     channel_tag: int
 
 
-Mark = Flush | SkippedTime | MissingAudio | PressedKey
+@dataclass(frozen=True, slots=True)
+class HintsChange:
+    """Mark in the stream: what begins from here on is decoded with other hints."""
+
+    update: HintsUpdate
+
+
+Mark = Flush | SkippedTime | MissingAudio | PressedKey | HintsChange
 
 
 class FrameAssembler:
@@ -57,6 +65,8 @@ class FrameAssembler:
         self._header = WavHeaderSkipper(audio_format)
         self._audio = bytearray()
         self._taken_bytes = 0
+        self.newest_frame = b""
+        """The bytes of the frame taken last."""
         self._marks: deque[tuple[int, Mark]] = deque()
         """Marks with their positions in the stream, counted in bytes."""
 
@@ -97,6 +107,10 @@ class FrameAssembler:
         """Appends a key pressed. It counts from the last whole frame before it."""
         self._marks.append((self._received_bytes, PressedKey(digit=digit, channel_tag=channel_tag)))
 
+    def receive_update(self, update: HintsUpdate) -> None:
+        """Appends a change of hints. It takes effect at the last whole frame before it."""
+        self._marks.append((self._received_bytes, HintsChange(update)))
+
     def receive_end(self) -> None:
         """Ends the stream: half a sample is dropped, the last frame is filled up with silence."""
         self._close_tail()
@@ -111,6 +125,7 @@ class FrameAssembler:
         frame = bytes(self._audio[: self._frame_bytes])
         del self._audio[: self._frame_bytes]
         self._taken_bytes += self._frame_bytes
+        self.newest_frame = frame
         return decode(frame, self._format.encoding, self._format.num_channels)
 
     @property

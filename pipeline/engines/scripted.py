@@ -107,7 +107,13 @@ class ScriptedEngine:
         count = request.hints.num_alternatives if request.is_final else 1
         alternatives = tuple(_hypothesis(request, transcript, rank) for rank in range(count)) if transcript else ()
         dropped = DropReason.NO_SPEECH if request.is_final and not alternatives else None
-        return DecodeResult(request_id=request.request_id, alternatives=alternatives, dropped=dropped)
+        languages = (("en", 1.0),) if request.hints.detects_language else ()
+        return DecodeResult(
+            request_id=request.request_id,
+            alternatives=alternatives,
+            language_probabilities=languages,
+            dropped=dropped,
+        )
 
 
 def _hypothesis(request: DecodeRequest, transcript: str, rank: int) -> Hypothesis:

@@ -13,6 +13,8 @@ A further detector (music) takes its place in `_hear`: it gets the same blocks, 
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from pipeline.config import SessionConfig
 from pipeline.events import SceneEvent, SceneKind
 from pipeline.scene.cadence import CadenceClassifier, ToneScene
@@ -22,11 +24,13 @@ from pipeline.scene.listening import BLOCK_SAMPLES, Block, BlockBuffer
 from pipeline.scene.presses import KeyPress
 from pipeline.scene.silence import LongSilence, SilenceWatch
 from pipeline.scene.tones import ToneTracker
-from pipeline.types import Samples
+from pipeline.types import FRAME_SAMPLES, Samples
 
 _AUDIBLE_RMS = 1.8e-3
 """-55 dBFS. The quietest keys that have to be heard (Q.24) are at -42 dBFS."""
 _AUDIBLE_ENERGY = BLOCK_SAMPLES * _AUDIBLE_RMS**2
+
+_NOTHING = np.zeros(FRAME_SAMPLES, dtype=np.float32)
 
 _ECHO_MS, _ECHO_SHARE = 120, 1 / 4
 """Detectors of voice activity hold on to a tone for that long after it; a voice is louder."""
@@ -68,6 +72,11 @@ class SceneTrack:
         if block is None:
             return ()
         return [*self._hear(block), *self._wait()]
+
+    def pass_copy(self) -> Iterable[SceneEvent]:
+        """The next 10 ms are a copy of the other channel's, where everything in them is told, silence too."""
+        self._silence.speech_ended(self._buffer.now_ms)
+        return self.advance(_NOTHING)
 
     def speech_began(self, begin_ms: int) -> Iterable[SceneEvent]:
         """Endpointing has found speech, in milliseconds of the channel's audio."""

@@ -11,6 +11,7 @@ def build_app() -> typer.Typer:
     """Puts the subcommands together."""
     # Imported here, so that a missing package of the extra can be named.
     from server.bench.capacity_command import capacity
+    from server.bench.conditions_command import conditions_table
     from server.bench.engine_command import engine
     from server.bench.parity_command import parity
     from server.bench.profile_command import profile
@@ -23,6 +24,7 @@ def build_app() -> typer.Typer:
     )
     for command in (engine, capacity, parity, profile):
         app.command()(command)
+    app.command("conditions")(conditions_table)
     return app
 
 

@@ -1,6 +1,5 @@
 """Language tags of callers (BCP-47) and the codes that models go by (ISO 639-1)."""
 
-AUTO_LANGUAGE = "auto"
 _MODEL_CODES = {
     "cmn": "zh",  # Mandarin, as the Google APIs name it
     "fil": "tl",

@@ -6,13 +6,13 @@ Every complaint is an InvalidConfigError that names the public field, the value,
 from dataclasses import replace
 from uuid import uuid4
 
-from pipeline.config import DenoisingMode, EndpointingConfig, SessionConfig
+from pipeline.config import DenoisingMode, EndpointingConfig, HintsUpdate, SessionConfig
 from pipeline.engines.base import EngineInfo
 from pipeline.errors import InvalidConfigError
 from pipeline.scene.presses import ALL_DIGITS
-from pipeline.types import AudioFormat, DecodeHints, Task
-from server.messages import Audio, CallConfig, CallInfo, CallMessage, Flush, Gap, KeepAlive, KeyPressed, Terms
-from server.wire.languages import AUTO_LANGUAGE, language_subtag
+from pipeline.types import AUTO_LANGUAGE, AudioFormat, DecodeHints, Task
+from server.messages import Audio, CallConfig, CallInfo, CallMessage, Flush, Gap, KeepAlive, KeyPressed, Terms, Update
+from server.wire.languages import language_subtag
 from server.wire.tables import DENOISING, ENCODINGS, ROLES, TASKS
 from talkpath.speech.v1 import speech_pb2 as pb
 
@@ -58,14 +58,14 @@ def parse_start(request: pb.StreamingRecognizeRequest | None, terms: Terms, call
     return replace(config, session=session, info=info)
 
 
-def parse_message(request: pb.StreamingRecognizeRequest, terms: Terms) -> CallMessage:
-    """Takes any later message of a call."""
+def parse_message(request: pb.StreamingRecognizeRequest, terms: Terms, config: CallConfig | None = None) -> CallMessage:
+    """Takes any later message of a call; an update is checked against the model of its `config`."""
     kind = request.WhichOneof("request")
     if kind == "audio_content":
         _check_size("audio_content", request.ByteSize(), terms)
         return Audio(request.audio_content)
     if kind == "control":
-        return _control(request.control)
+        return _control(request.control, terms.models[config.model] if config else next(iter(terms.models.values())))
     if kind == "streaming_config":
         raise InvalidConfigError("streaming_config", "was sent twice; send it once, as the first message")
     raise InvalidConfigError("request", "is empty; send audio_content or control")
@@ -88,7 +88,7 @@ def _check_size(field: str, size_bytes: int, terms: Terms) -> None:
         )
 
 
-def _control(message: pb.Control) -> CallMessage:
+def _control(message: pb.Control, info: EngineInfo) -> CallMessage:
     kind = message.WhichOneof("control")
     if kind == "flush":
         return Flush()
@@ -103,7 +103,9 @@ def _control(message: pb.Control) -> CallMessage:
         return Gap(duration_ms)
     if kind == "dtmf":
         return _key(message.dtmf)
-    raise InvalidConfigError("control", "is empty; set flush, keep_alive, gap or dtmf")
+    if kind == "update":
+        return Update(_hints_update(message.update, info))
+    raise InvalidConfigError("control", "is empty; set flush, keep_alive, gap, dtmf or update")
 
 
 def _key(message: pb.Control.Dtmf) -> KeyPressed:
@@ -113,6 +115,17 @@ def _key(message: pb.Control.Dtmf) -> KeyPressed:
             "control.dtmf.digit", f"{_shown(message.digit)} is no key; send one of 0 to 9, *, #, A to D a message"
         )
     return KeyPressed(digit, message.channel_tag)
+
+
+def _hints_update(message: pb.Control.Update, info: EngineInfo) -> HintsUpdate:
+    """The one place where an update becomes hints: what is added to HintsUpdate is read here."""
+    if message.speech_contexts or message.replace_speech_contexts:
+        raise InvalidConfigError(
+            "control.update.speech_contexts", "cannot be changed within a call; send them in streaming_config"
+        )
+    if not message.language_code:
+        raise InvalidConfigError("control.update", "is empty; set language_code")
+    return HintsUpdate(language_code=_language(message.language_code, info, "control.update.language_code"))
 
 
 def _call_config(message: pb.RecognitionConfig, endpointing: pb.EndpointingConfig, terms: Terms) -> CallConfig:
@@ -164,17 +177,15 @@ def _hints(message: pb.RecognitionConfig, info: EngineInfo, terms: Terms) -> Dec
     )
 
 
-def _language(code: str, info: EngineInfo) -> str:
+def _language(code: str, info: EngineInfo, field: str = "config.language_code") -> str:
     if not code:
         return info.language_codes[0]
     if code.lower() == AUTO_LANGUAGE:
         if not info.can_detect_language:
             known = ", ".join(info.language_codes)
-            raise InvalidConfigError(
-                "config.language_code", f"{info.model} cannot detect languages; use one of {known}"
-            )
+            raise InvalidConfigError(field, f"{info.model} cannot detect languages; use one of {known}")
         return AUTO_LANGUAGE
-    return _known_language("config.language_code", code, info)
+    return _known_language(field, code, info)
 
 
 def _known_language(field: str, code: str, info: EngineInfo) -> str:

@@ -96,3 +96,27 @@ def test_capacity_says_what_is_wrong(tmp_path):
     assert "--counts 'many'" in bench("capacity", "--counts", "many", *out, exit_code=2)
     assert "no server answers" in bench("capacity", "--server", "127.0.0.1:9", *out, exit_code=2)
     assert "calls.json" in bench("capacity", "--calls", str(tmp_path), *out, exit_code=2)
+
+
+@pytest.mark.slow
+def test_conditions_measures_every_line_in_every_mode(tmp_path, one_clip):
+    file = tmp_path / "conditions.json"
+    noise = ROOT / "tests" / "data" / "clip_numbers.wav"
+    kinds = "clean,clip_numbers,level"
+    arguments = ("--audio", str(one_clip), "--noise", str(noise), "--kinds", kinds, "--json", str(file))
+    output = bench("conditions", *arguments)
+    rows = json.loads(file.read_text())["rows"]
+    assert [row["kind"] for row in rows] == ["clean", *["clip_numbers"] * 3, *["level"] * 3]
+    assert all(list(row["wer"]) == ["off", "vad_only", "mix"] for row in rows)
+    assert rows[0]["wer"]["off"] == 0
+    assert "WER % by denoising" in output
+    assert "-45 dBFS" in output
+
+
+def test_conditions_needs_a_noise_that_can_be_read(one_clip):
+    assert "nowhere.wav" in bench("conditions", "--audio", str(one_clip), "--noise", "nowhere.wav", exit_code=2)
+
+
+def test_conditions_knows_its_lines(one_clip):
+    said = bench("conditions", "--audio", str(one_clip), "--kinds", "rain", exit_code=2)
+    assert "'rain' is not known; use clean, white noise" in said

@@ -147,6 +147,7 @@ async def test_controls_reach_the_server_in_their_place():
         await call.send_dtmf("5", channel_tag=2)
         await call.flush()
         await call.keep_alive()
+        await call.update(language_code="de-DE")
         await call.half_close()
         await call.half_close()
         [event async for event in call]
@@ -155,10 +156,11 @@ async def test_controls_reach_the_server_in_their_place():
         assert call.started is not None
     kinds = [request.WhichOneof("request") for request in servicer.requests[0]]
     controls = [request.control.WhichOneof("control") for request in servicer.requests[0][2:]]
-    assert kinds == ["streaming_config", "audio_content", "control", "control", "control", "control"]
-    assert controls == ["gap", "dtmf", "flush", "keep_alive"]
+    assert kinds == ["streaming_config", "audio_content", *["control"] * 5]
+    assert controls == ["gap", "dtmf", "flush", "keep_alive", "update"]
     assert (servicer.requests[0][3].control.dtmf.digit, servicer.requests[0][3].control.dtmf.channel_tag) == ("5", 2)
     assert servicer.requests[0][2].control.gap.duration_ms == 250
+    assert servicer.requests[0][6].control.update.language_code == "de-DE"
 
 
 async def test_a_resumed_call_counts_on_from_where_the_earlier_one_ended():

@@ -183,6 +183,27 @@ def test_base_knows_languages(base: WhisperEngine) -> None:
     assert "'tlh'" in (results[3].error or "")
 
 
+def test_base_tells_how_likely_languages_are_when_asked(base: WhisperEngine) -> None:
+    asked: dict[str, Any] = {"language_code": "auto", "detects_language": True}
+    requests = [
+        request(clip("order"), number=0, **asked),
+        request(clip("order"), number=1, language_code="fr", detects_language=True),
+        request(
+            clip("order"), number=2, language_code="auto", allowed_language_codes=("de", "fr"), detects_language=True
+        ),
+        request(clip("order"), number=3, language_code="auto"),
+    ]
+    detected, named, allowed, not_asked = base.transcribe(batch(*requests))
+    code, probability = detected.language_probabilities[0]
+    assert code == "en"
+    assert probability > 0.8
+    assert named.language_probabilities == detected.language_probabilities
+    assert named.alternatives[0].language_code == "fr"
+    assert {code for code, _ in allowed.language_probabilities} == {"de", "fr"}
+    assert sum(probability for _, probability in allowed.language_probabilities) == pytest.approx(1, abs=0.01)
+    assert not_asked.language_probabilities == ()
+
+
 def test_an_english_model_takes_auto_for_english(tiny: WhisperEngine) -> None:
     result = tiny.transcribe(batch(request(clip("hold"), language_code="auto")))[0]
     assert text(result) == CLIP_TEXTS["hold"]

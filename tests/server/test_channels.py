@@ -61,7 +61,7 @@ async def test_roles_stay_with_their_channels(roles: tuple[str, str]) -> None:
 
 
 async def test_metrics_count_what_was_withheld_and_why() -> None:
-    only_second = bursts([(600, 0.2), (900, 0)], seed=5)
+    only_second = bursts([(600, 0.2), (2_000, 0)], seed=5)
     both = bursts([(800, 0.2), (900, 0)], seed=6)
     call = call_of(np.concatenate([only_second * 0, both]), np.concatenate([only_second, both]))
     async with (

@@ -54,14 +54,20 @@ def run_lockstep(session: RecognitionSession, chunks: Iterable[bytes], answer: A
 
 
 def run_delayed(
-    session: RecognitionSession, chunks: Iterable[bytes], delays: Sequence[int], *, honour_cancel: bool = True
+    session: RecognitionSession,
+    chunks: Iterable[bytes],
+    delays: Sequence[int],
+    *,
+    honour_cancel: bool = True,
+    answer: Answer = words_by_length,
 ) -> Log:
     """Answers each request after so many further chunks (`delays`, cycling), thus late and out of order."""
-    return _DelayedDriver(session, delays, honour_cancel).run(chunks)
+    return _DelayedDriver(session, delays, honour_cancel, answer).run(chunks)
 
 
 class _DelayedDriver:
-    def __init__(self, session: RecognitionSession, delays: Sequence[int], honour_cancel: bool) -> None:
+    def __init__(self, session: RecognitionSession, delays: Sequence[int], honour_cancel: bool, answer: Answer) -> None:
+        self._answer_of = answer
         self._session = session
         self._delays = delays
         self._honour_cancel = honour_cancel
@@ -109,5 +115,5 @@ class _DelayedDriver:
             if entry in self._waiting:
                 self._waiting.remove(entry)
                 self._interims_in_flight.pop(entry[1].request_id, None)
-                self._session.receive_decode(words_by_length(entry[1]))
+                self._session.receive_decode(self._answer_of(entry[1]))
                 self._drain()

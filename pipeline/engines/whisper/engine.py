@@ -16,9 +16,9 @@ from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.contexts import SegmentContext, SegmentContexts
 from pipeline.engines.whisper.features import LogMel
 from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, settle
-from pipeline.engines.whisper.language import detect_languages
+from pipeline.engines.whisper.language import Languages, languages_of
 from pipeline.engines.whisper.model import WhisperModel, build_model, choose_device, choose_precision
-from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
+from pipeline.engines.whisper.requests import level_dbfs, refusal
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import MAX_CPU_LANES, WHOLE_WINDOW_MS, WhisperSettings
@@ -34,6 +34,7 @@ from pipeline.types import (
     DecodeRequest,
     DecodeResult,
     DropReason,
+    Hypothesis,
 )
 
 MAX_AUDIO_MS = 30_000
@@ -55,9 +56,14 @@ class _Row:
 
     request: DecodeRequest
     frames: torch.Tensor = field(repr=False)
-    language_code: str
+    languages: Languages
     plan: RowPlan
     context: SegmentContext | None = None
+
+    @property
+    def language_code(self) -> str:
+        """What it is decoded in."""
+        return self.languages.code
 
 
 class WhisperEngine:
@@ -150,13 +156,9 @@ class WhisperEngine:
             if candidates and row.context is not None:
                 best, heard = candidates[0], len(row.request.audio)
                 row.context.text.note(row.plan.prompt, best.tokens, best.log_probs, heard)
-        hypotheses = [
-            make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False)
-            for candidates, row in zip(found, rows, strict=True)
-        ]
         return [
-            DecodeResult(request_id=request.request_id, alternatives=tuple(alternatives))
-            for request, alternatives in zip(requests, hypotheses, strict=True)
+            _result(row, make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False))
+            for candidates, row in zip(found, rows, strict=True)
         ]
 
     def _listen(self, requests: Sequence[DecodeRequest], padding_ms: int) -> tuple[CrossStates, list[_Row]]:
@@ -204,21 +206,14 @@ class WhisperEngine:
         self, cross: CrossStates, requests: Sequence[DecodeRequest], frames: Sequence[torch.Tensor]
     ) -> list[_Row]:
         return [
-            _Row(request=r, frames=f, language_code=language_code, plan=self._plan(r, language_code))
-            for r, f, language_code in zip(requests, frames, self._language_codes(cross, requests), strict=True)
+            _Row(request=r, frames=f, languages=languages, plan=self._plan(r, languages.code))
+            for r, f, languages in zip(requests, frames, self._languages(cross, requests), strict=True)
         ]
 
-    def _language_codes(self, cross: CrossStates, requests: Sequence[DecodeRequest]) -> list[str]:
-        codes = [r.hints.language_code for r in requests]
+    def _languages(self, cross: CrossStates, requests: Sequence[DecodeRequest]) -> list[Languages]:
         if not self._info.can_detect_language:
-            return [_ENGLISH] * len(requests)
-        unknown = [i for i, code in enumerate(codes) if code == AUTO_LANGUAGE]
-        if unknown:
-            allowed = [requests[i].hints.allowed_language_codes for i in unknown]
-            detected = detect_languages(self._model.decoder, self._model.vocabulary, cross.select(unknown), allowed)
-            for i, code in zip(unknown, detected, strict=True):
-                codes[i] = code
-        return codes
+            return [Languages(code=_ENGLISH)] * len(requests)
+        return languages_of(self._model, cross, [request.hints for request in requests])
 
     def _plan(self, request: DecodeRequest, language_code: str) -> RowPlan:
         vocabulary, spec = self._model.vocabulary, self._model.spec
@@ -254,11 +249,20 @@ class WhisperEngine:
             return _without_words(row.request, found.dropped or DropReason.NO_SPEECH)
         audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
         hypotheses[0] = settle(self._model, cross, row.plan.prompt, hypotheses[0], audio, with_words=hints.word_details)
-        return DecodeResult(request_id=row.request.request_id, alternatives=tuple(hypotheses))
+        return _result(row, hypotheses)
 
 
 def _without_words(request: DecodeRequest, reason: DropReason) -> DecodeResult:
     return DecodeResult(request_id=request.request_id, dropped=reason if request.is_final else None)
+
+
+def _result(row: _Row, hypotheses: Sequence[Hypothesis]) -> DecodeResult:
+    request = row.request
+    return DecodeResult(
+        request_id=request.request_id,
+        alternatives=tuple(hypotheses),
+        language_probabilities=row.languages.probabilities if request.hints.detects_language else (),
+    )
 
 
 def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) -> EngineInfo:

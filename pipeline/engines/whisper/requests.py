@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.engines.base import EngineInfo
-from pipeline.types import CORE_SAMPLE_RATE_HZ, SAMPLES_PER_MS, DecodeHints, DecodeRequest, Samples, Task
+from pipeline.types import AUTO_LANGUAGE, CORE_SAMPLE_RATE_HZ, SAMPLES_PER_MS, DecodeHints, DecodeRequest, Samples, Task
 
-AUTO_LANGUAGE = "auto"
 _LEVEL_WINDOW_SAMPLES = CORE_SAMPLE_RATE_HZ // 50
 """20 ms."""
 _SILENCE_DBFS = -200.0

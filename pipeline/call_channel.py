@@ -1,0 +1,85 @@
+"""One party of a call: audio side, result side, and when the next interim is due."""
+
+from collections.abc import Iterable
+
+from pipeline.channels import ChannelPair, Origin
+from pipeline.config import SessionConfig
+from pipeline.events import ActivityKind, SceneEvent, SessionEvent, SpeechActivity, WithheldReason
+from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
+from pipeline.segmentation import OpenSegment
+from pipeline.sequencing import ResultSequencer
+from pipeline.types import (
+    FRAME_SAMPLES,
+    SAMPLES_PER_MS,
+    CancelDecode,
+    DecodeRequest,
+    Samples,
+    SpeechSegment,
+)
+
+_DOUBTFUL_SAMPLES = 5_000 * SAMPLES_PER_MS
+"""Within so much of a segment it shows whether it is the party's own."""
+
+ChannelEffect = SessionEvent | DecodeRequest | CancelDecode
+
+
+class CallChannel:
+    """One party: audio side, result side, and when the next interim is due."""
+
+    def __init__(self, session_id: str, channel_tag: int, config: SessionConfig, pair: ChannelPair | None) -> None:
+        self.channel_tag = channel_tag
+        self._config = config
+        self._pair = pair
+        self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
+        self.front_end = ChannelFrontEnd(channel_tag, config)
+        self.results = ResultSequencer(session_id, channel_tag, config)
+        self._interim_due_sample = 0
+
+    @property
+    def final_up_to_sample(self) -> int:
+        """Everything before this is final, call clock at 16 kHz."""
+        unfinished = self.results.earliest_unfinished_sample
+        needed = self.front_end.earliest_needed_sample
+        return needed if unfinished is None else min(unfinished, needed)
+
+    def advance(self, frame: Samples, origin: Origin, now_sample: int) -> Iterable[ChannelEffect]:
+        """Takes 10 ms that end at `now_sample`."""
+        yield from self.apply(self.front_end.advance(frame, origin))
+        if self._config.interim.enabled and self.front_end.is_voiced and now_sample >= self._interim_due_sample:
+            yield from self._request_interim(now_sample)
+
+    def apply(self, events: Iterable[FrontEndEvent]) -> Iterable[ChannelEffect]:
+        """Turns what the front end found into events and requests."""
+        for event in events:
+            if isinstance(event, SpeechStarted):
+                self._interim_due_sample = event.sample + self._config.interim.first_after_ms * SAMPLES_PER_MS
+                yield from self._activity(ActivityKind.BEGIN, event.sample)
+            elif isinstance(event, SpeechPaused):
+                if self._withheld(event.heard) is None:
+                    yield from self.results.request_early_final(event.heard, event.speech_end_sample)
+            elif isinstance(event, SpeechStopped):
+                yield from self._activity(ActivityKind.END, event.sample)
+            elif isinstance(event, SceneEvent):
+                yield from (event,) if self._config.scene_events else ()
+            elif (reason := self._withheld(event)) is not None:
+                yield from self.results.withhold(event, reason)
+            else:
+                yield from self.results.request_final(event)
+
+    def _request_interim(self, now_sample: int) -> Iterable[ChannelEffect]:
+        if (heard := self.front_end.open_segment) is not None:
+            self._interim_due_sample = now_sample + self._config.interim.interval_ms * SAMPLES_PER_MS
+            if len(heard.samples) <= _DOUBTFUL_SAMPLES and self._withheld(heard) is not None:
+                return
+            yield from self.results.request_interim(heard, self.front_end.speech_end_sample)
+
+    def _withheld(self, segment: OpenSegment | SpeechSegment) -> WithheldReason | None:
+        """Why what was heard is not this party's, if it is not."""
+        if self._pair is None:
+            return None
+        start_frame = (segment.start_sample - self._start_sample) // FRAME_SAMPLES
+        return self._pair.withheld(self.channel_tag, start_frame, start_frame + len(segment.samples) // FRAME_SAMPLES)
+
+    def _activity(self, kind: ActivityKind, sample: int) -> Iterable[SpeechActivity]:
+        if self._config.speech_activity_events:
+            yield SpeechActivity(kind=kind, channel_tag=self.channel_tag, offset_ms=sample // SAMPLES_PER_MS)

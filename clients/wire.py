@@ -27,6 +27,7 @@ from clients.types import (
     SceneKind,
     ServerInfo,
     SpeechActivity,
+    SpeechContext,
     Task,
     Turn,
     TurnKind,
@@ -49,6 +50,10 @@ def config_to_wire(settings: CallSettings) -> pb.RecognitionConfig:
         enable_word_confidence=settings.word_confidence,
         max_alternatives=settings.max_alternatives,
         denoise=pb.RecognitionConfig.Denoise.Value(settings.denoise.value),
+        speech_contexts=[
+            pb.SpeechContext(phrases=context.phrases, boost=context.boost or 0.0)
+            for context in settings.speech_contexts
+        ],
     )
 
 
@@ -116,6 +121,10 @@ def _settings(message: pb.StreamingConfig) -> CallSettings:
             max_segment_ms=endpointing.max_segment_ms or None,
             pre_roll_ms=endpointing.pre_roll_ms or None,
             sensitivity=endpointing.sensitivity if endpointing.HasField("sensitivity") else None,
+        ),
+        speech_contexts=tuple(
+            SpeechContext(phrases=tuple(context.phrases), boost=context.boost or None)
+            for context in config.speech_contexts
         ),
         interim_results=message.interim_results,
         speech_activity=message.enable_speech_activity_events,

@@ -6,6 +6,7 @@ from enum import Enum
 
 from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, SessionConfig, VadMode
 from pipeline.engines.base import EngineInfo
+from pipeline.types import DEFAULT_BOOST
 
 
 class ChannelRole(Enum):
@@ -52,6 +53,8 @@ class CallDefaults:
     vad: VadMode = VadMode.COMBINED
     endpointing: EndpointingConfig = field(default_factory=EndpointingConfig)
     interim: InterimConfig = field(default_factory=InterimConfig)
+    boost: float = DEFAULT_BOOST
+    """Of speech contexts that have none of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

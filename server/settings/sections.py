@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, VadMode
 from pipeline.errors import InvalidConfigError
 from pipeline.scheduling.scheduler import SchedulingPolicy
+from pipeline.types import DEFAULT_BOOST, MAX_BOOST
 from server.addresses import is_loopback, split_address
 from server.messages import CallDefaults, Limits
 
@@ -125,6 +126,9 @@ class RecognitionSettings(_Section):
     first_interim_after_ms: int = 300
     interim_interval_ms: int = 500
     stable_after_ms: int = 3_000
+    default_boost: float = Field(default=DEFAULT_BOOST, gt=0, le=MAX_BOOST)
+    """Of a call's speech contexts that have none of their own: how much less likely than what was found, as a natural
+    logarithm, a phrase may be and still be written."""
 
     @model_validator(mode="after")
     def _within_limits(self) -> "RecognitionSettings":
@@ -153,6 +157,7 @@ class RecognitionSettings(_Section):
                 interval_ms=self.interim_interval_ms,
                 stable_after_ms=self.stable_after_ms,
             ),
+            boost=self.default_boost,
         )
 
 

@@ -11,6 +11,7 @@ from pipeline.engines.base import EngineInfo
 from pipeline.errors import InvalidConfigError
 from pipeline.types import AudioFormat, DecodeHints, Task
 from server.messages import Audio, CallConfig, CallInfo, CallMessage, Flush, Gap, KeepAlive, Terms
+from server.wire.contexts import parse_contexts
 from server.wire.languages import AUTO_LANGUAGE, language_subtag
 from server.wire.tables import DENOISING, ENCODINGS, ROLES, TASKS
 from talkpath.speech.v1 import speech_pb2 as pb
@@ -148,6 +149,7 @@ def _hints(message: pb.RecognitionConfig, info: EngineInfo, terms: Terms) -> Dec
         task=_task(message, info),
         word_details=message.enable_word_time_offsets or message.enable_word_confidence,
         num_alternatives=_num_alternatives(message, info),
+        speech_contexts=parse_contexts("config.speech_contexts", message.speech_contexts, terms.defaults.boost),
     )
 
 

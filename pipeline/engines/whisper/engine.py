@@ -12,6 +12,7 @@ import torch
 
 from pipeline.engines.base import EngineInfo
 from pipeline.engines.whisper.attempts import Attempts
+from pipeline.engines.whisper.biasing import HintBooks
 from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.contexts import SegmentContext, SegmentContexts
 from pipeline.engines.whisper.features import LogMel
@@ -19,11 +20,12 @@ from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, set
 from pipeline.engines.whisper.language import detect_languages
 from pipeline.engines.whisper.model import WhisperModel, build_model, choose_device, choose_precision
 from pipeline.engines.whisper.requests import AUTO_LANGUAGE, level_dbfs, refusal
+from pipeline.engines.whisper.rescoring import rescored
 from pipeline.engines.whisper.rules import TokenRules
 from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import MAX_CPU_LANES, WHOLE_WINDOW_MS, WhisperSettings
-from pipeline.engines.whisper.silence import remembered_speech
 from pipeline.engines.whisper.sources import load_model
+from pipeline.engines.whisper.warm_up import warm_up_requests
 from pipeline.engines.whisper.windows import Listener
 from pipeline.errors import EngineError
 from pipeline.types import (
@@ -34,7 +36,6 @@ from pipeline.types import (
     DecodeRequest,
     DecodeResult,
     Hypothesis,
-    Samples,
 )
 
 MAX_AUDIO_MS = 30_000
@@ -48,8 +49,6 @@ _FEW_TOKENS_PER_S = 2.3
 behind the first sentence."""
 _UNSPOKEN_S = 0.8
 """Pre-roll, post-roll and the like."""
-_WARM_UP_INTERIMS_S = (1.0, 5.0, 10.0, 25.0)
-_WARM_UP_FINALS_S = (5.0, 25.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +85,7 @@ class WhisperEngine:
         rules = TokenRules(self._model.spec, vocabulary, settings.timestamps, device)
         self._attempts = Attempts(Search(self._model.decoder, vocabulary, rules), settings.gates)
         self._contexts = SegmentContexts(settings.max_contexts)
+        self._hint_books = HintBooks(settings.max_hint_books)
         self._info = _describe(settings, self._model, num_lanes)
 
     @property
@@ -100,11 +100,9 @@ class WhisperEngine:
             EngineError: The model cannot decode.
         """
         torch.set_num_threads(self._num_threads)
-        lengths_s = [(s, False) for s in _WARM_UP_INTERIMS_S] + [(s, True) for s in _WARM_UP_FINALS_S]
-        for number, (length_s, is_final) in enumerate(lengths_s):
-            audio = _clip_of(length_s)
-            request = _warm_up_request(audio, number, is_final)
-            result = self.transcribe(Batch(requests=(request,), padded_audio_s=length_s))[0]
+        for request in warm_up_requests():
+            padded_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
+            result = self.transcribe(Batch(requests=(request,), padded_audio_s=padded_s))[0]
             if result.error is not None:
                 raise EngineError(f"model {self._info.model!r} does not decode: {result.error}")
 
@@ -157,8 +155,8 @@ class WhisperEngine:
                 best, heard = candidates[0], len(row.request.audio)
                 row.context.text.note(row.plan.prompt, best.tokens, best.log_probs, heard)
         return [
-            make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False)
-            for candidates, row in zip(found, rows, strict=True)
+            self._interim(cross, index, row, candidates)
+            for index, (candidates, row) in enumerate(zip(found, rows, strict=True))
         ]
 
     def _listen(self, requests: Sequence[DecodeRequest], padding_ms: int) -> tuple[CrossStates, list[_Row]]:
@@ -246,11 +244,30 @@ class WhisperEngine:
     def _num_beams(self, hints: DecodeHints) -> int:
         return max(self._settings.beam_size, min(hints.num_alternatives, self._settings.max_alternatives))
 
+    def _hinted(self, cross: CrossStates, row: _Row, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The candidates, with what the call's hints make of the best one before them; `cross` has its row alone."""
+        book = self._hint_books.of(row.request.hints.speech_contexts)
+        if book is None or not candidates:
+            return candidates
+        best = rescored(self._model, cross, row.plan.prompt, candidates[0], book, row.language_code)
+        return candidates if best is candidates[0] else (best, *candidates)
+
+    def _interim(self, cross: CrossStates, index: int, row: _Row, candidates: Sequence[Candidate]) -> list[Hypothesis]:
+        hinted = candidates
+        if row.request.hints.speech_contexts:
+            hinted = self._hinted(cross.select([index]), row, candidates)
+        found = make_hypotheses(self._model, hinted, row.language_code, limit=1, is_final=False)
+        if found and hinted is not candidates:
+            # The next search runs without hints: the draft that it agrees with is what this one found.
+            found[0] = replace(found[0], tokens=self._model.vocabulary.text_ids(candidates[0].tokens))
+        return found
+
     def _hypotheses(self, cross: CrossStates, row: _Row, candidates: Sequence[Candidate]) -> list[Hypothesis]:
         """The alternatives of a final; `cross` has its row alone."""
         hints = row.request.hints
         limit = max(1, hints.num_alternatives)
-        found = make_hypotheses(self._model, candidates, row.language_code, limit, is_final=True)
+        hinted = self._hinted(cross, row, candidates)
+        found = make_hypotheses(self._model, hinted, row.language_code, limit, is_final=True)
         if found:
             audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
             found[0] = settle(self._model, cross, row.plan.prompt, found[0], audio, with_words=hints.word_details)
@@ -270,25 +287,4 @@ def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) ->
         can_detect_language=multilingual,
         max_alternatives=settings.max_alternatives,
         num_lanes=num_lanes,
-    )
-
-
-def _clip_of(length_s: float) -> Samples:
-    """The remembered clip, cut or followed by silence."""
-    audio = np.zeros(int(length_s * CORE_SAMPLE_RATE_HZ), dtype=np.float32)
-    clip = remembered_speech()[: len(audio)]
-    audio[: len(clip)] = clip
-    return audio
-
-
-def _warm_up_request(audio: Samples, number: int, is_final: bool) -> DecodeRequest:
-    return DecodeRequest(
-        request_id=f"warm-up/{number}",
-        session_id="warm-up",
-        segment_id=str(number),
-        channel_tag=1,
-        revision=1,
-        audio=audio,
-        is_final=is_final,
-        hints=DecodeHints(word_details=True),
     )

@@ -1,5 +1,19 @@
 """Fifty invented names of the contact-centre world, each in a sentence; no model knows them, hints can teach them."""
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+from sample_calls import line  # noqa: E402
+from sample_calls.voice import Voice, VoiceSettings  # noqa: E402
+
+from pipeline.types import Samples  # noqa: E402
+
+_PAUSE_SAMPLES = 300 * line.SAMPLE_RATE_HZ // 1000
+
 RARE_NAMES = (
     ("Zylocardin", "I need a refill of my Zylocardin before the weekend."),
     ("Brevantix", "The doctor told me to stop taking Brevantix last month."),
@@ -52,3 +66,18 @@ RARE_NAMES = (
     ("Castellane Gold", "My Castellane Gold card expires next week."),
     ("Orbis Kiteline", "The booking was made with Orbis Kiteline online."),
 )
+
+
+def speak_all() -> Iterator[tuple[str, str, Samples]]:
+    """Each name, its sentence, and the sentence spoken by one of two voices on a telephone line, at 8 kHz.
+
+    Raises:
+        VoiceMissingError: The text-to-speech packages are not installed.
+    """
+    voice, rng = Voice.load(), np.random.default_rng(1)
+    for number, (name, sentence) in enumerate(RARE_NAMES):
+        spoken = voice.speak(
+            sentence, VoiceSettings(shift=1.15 if number % 2 else 1.0, speed=1.0), line.SPEECH_LEVEL_DBFS
+        )
+        audio = np.pad(spoken, _PAUSE_SAMPLES)
+        yield name, sentence, audio + line.line_noise(len(audio), rng)

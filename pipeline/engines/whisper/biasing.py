@@ -25,6 +25,8 @@ from pipeline.types import SpeechContext
 
 MAX_DISTANCE = 0.65
 """Of what is still compared with the audio; 0 sounds the same, 1 shares nothing."""
+_FULL_DISTANCE = 0.5
+"""Up to here the whole boost counts; from here on it falls to nothing at `MAX_DISTANCE`."""
 _MAX_EXTRA_WORDS = 2
 """An unknown word is often heard as several known ones."""
 _MAX_PROPOSALS = 12
@@ -112,10 +114,15 @@ def propose(book: HintBook, words: Sequence[str], certain: Sequence[bool]) -> li
         if phrase in heard[span_number] or end - first > len(phrase.split()) + _MAX_EXTRA_WORDS:
             continue
         text = _placed(phrase, heard[span_number], begins=first == 0)
-        bonus = book.boosts[phrase_number] * (1 - distance / MAX_DISTANCE) ** 0.5
+        bonus = book.boosts[phrase_number] * _share(distance)
         found.append((distance, Proposal(first=first, end=end, text=text, bonus=bonus)))
     found.sort(key=lambda pair: (pair[0], pair[1].first, pair[1].end, pair[1].text))
     return [proposal for _, proposal in found[:_MAX_PROPOSALS]]
+
+
+def _share(distance: float) -> float:
+    """How much of a boost counts at a distance."""
+    return min(1.0, (MAX_DISTANCE - distance) / (MAX_DISTANCE - _FULL_DISTANCE))
 
 
 def _placed(phrase: str, heard: str, *, begins: bool) -> str:

@@ -22,6 +22,7 @@ from clients.types import (
     NoticeCode,
     Result,
     SpeechActivity,
+    SpeechContext,
     Task,
 )
 from clients.wire import WIRE_FORMAT
@@ -86,6 +87,7 @@ async def test_settings_arrive_and_come_back_unchanged():
         max_alternatives=3,
         denoise=Denoise.MIX,
         endpointing=Endpointing(onset_ms=50, hangover_ms=700, max_segment_ms=9000, pre_roll_ms=250, sensitivity=0.0),
+        speech_contexts=(SpeechContext(phrases=("Ada", "Fennimar Plus"), boost=2.5), SpeechContext(phrases=("Ån",))),
         interim_results=True,
         speech_activity=False,
         call_id="c-1",

@@ -29,7 +29,7 @@ _FULL_DISTANCE = 0.5
 """Up to here the whole boost counts; from here on it falls to nothing at `MAX_DISTANCE`."""
 _MAX_EXTRA_WORDS = 2
 """An unknown word is often heard as several known ones."""
-_MAX_PROPOSALS = 12
+_MAX_PROPOSALS = 6
 """Of one text; the nearest ones."""
 _MIN_SOUND_LETTERS = 3
 """Shorter phrases sound like too much."""

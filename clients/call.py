@@ -1,7 +1,7 @@
 """One live call: audio goes out while events come in, and neither waits for the other."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import grpc
 
 from clients.errors import EndingStream, RecognitionError, StreamEnd
-from clients.types import Ack, CallEvent, CallSettings, CallStarted
+from clients.types import Ack, CallEvent, CallSettings, CallStarted, SpeechContext
 
 END_OF_EVENTS: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # missing in the type stubs
 
@@ -43,7 +43,7 @@ class WireFormat:
     """Takes the digit and its channel."""
     flush: Callable[[], Any]
     keep_alive: Callable[[], Any]
-    update: Callable[[str], Any]
+    update: Callable[[str, Sequence[SpeechContext] | None], Any]
     """Takes a language code."""
     event: Callable[[Any], CallEvent | None]
     """None for a response that this client is too old to know."""
@@ -161,17 +161,18 @@ class Call:
         async with self._write_lock:
             await self._write(self._wire.keep_alive())
 
-    async def update(self, *, language_code: str) -> None:
+    async def update(self, *, language_code: str = "", speech_contexts: Sequence[SpeechContext] | None = None) -> None:
         """Changes settings for the utterances that begin from here on.
 
         Args:
-            language_code: BCP-47, or "auto".
+            language_code: BCP-47, or "auto"; empty leaves it.
+            speech_contexts: Instead of those before, none at all if empty; None leaves them.
 
         Raises:
             RecognitionError: The call is over. A language that the model does not know shows when events are read.
         """
         async with self._write_lock:
-            await self._write(self._wire.update(language_code))
+            await self._write(self._wire.update(language_code, speech_contexts))
 
     async def half_close(self) -> None:
         """Says that no more audio comes: everything pending becomes final, then the events end. Idempotent."""

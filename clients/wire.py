@@ -1,6 +1,6 @@
 """Wire messages to typed values and back: the one place of the clients that reads and makes messages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from clients.types import (
     SceneKind,
     ServerInfo,
     SpeechActivity,
+    SpeechContext,
     Task,
     Turn,
     TurnKind,
@@ -49,7 +50,12 @@ def config_to_wire(settings: CallSettings) -> pb.RecognitionConfig:
         enable_word_confidence=settings.word_confidence,
         max_alternatives=settings.max_alternatives,
         denoise=pb.RecognitionConfig.Denoise.Value(settings.denoise.value),
+        speech_contexts=_contexts_to_wire(settings.speech_contexts),
     )
+
+
+def _contexts_to_wire(contexts: Iterable[SpeechContext]) -> list[pb.SpeechContext]:
+    return [pb.SpeechContext(phrases=context.phrases, boost=context.boost or 0.0) for context in contexts]
 
 
 def endpointing_to_wire(endpointing: Endpointing) -> pb.EndpointingConfig:
@@ -116,6 +122,10 @@ def _settings(message: pb.StreamingConfig) -> CallSettings:
             max_segment_ms=endpointing.max_segment_ms or None,
             pre_roll_ms=endpointing.pre_roll_ms or None,
             sensitivity=endpointing.sensitivity if endpointing.HasField("sensitivity") else None,
+        ),
+        speech_contexts=tuple(
+            SpeechContext(phrases=tuple(context.phrases), boost=context.boost or None)
+            for context in config.speech_contexts
         ),
         interim_results=message.interim_results,
         speech_activity=message.enable_speech_activity_events,
@@ -211,6 +221,14 @@ _EVENT_READERS: dict[str, Callable[[Any], CallEvent]] = {
 }
 
 
+def _update(language_code: str, contexts: Iterable[SpeechContext] | None) -> pb.Control.Update:
+    return pb.Control.Update(
+        language_code=language_code,
+        speech_contexts=_contexts_to_wire(contexts or ()),
+        replace_speech_contexts=contexts is not None,
+    )
+
+
 def _control(**fields: Any) -> pb.StreamingRecognizeRequest:
     return pb.StreamingRecognizeRequest(control=pb.Control(**fields))
 
@@ -222,7 +240,7 @@ WIRE_FORMAT = WireFormat(
     dtmf=lambda digit, channel_tag: _control(dtmf=pb.Control.Dtmf(digit=digit, channel_tag=channel_tag)),
     flush=lambda: _control(flush=pb.Control.Flush()),
     keep_alive=lambda: _control(keep_alive=pb.Control.KeepAlive()),
-    update=lambda language_code: _control(update=pb.Control.Update(language_code=language_code)),
+    update=lambda language_code, contexts: _control(update=_update(language_code, contexts)),
     event=_event,
 )
 

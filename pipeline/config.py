@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from pipeline.errors import InvalidConfigError
-from pipeline.types import FRAME_MS, AudioFormat, DecodeHints
+from pipeline.types import FRAME_MS, AudioFormat, DecodeHints, SpeechContext
 
 SUPPORTED_SAMPLE_RATES_HZ = (8_000, 16_000, 24_000, 32_000, 44_100, 48_000)
 MAX_CHANNELS = 2
@@ -91,10 +91,13 @@ class HintsUpdate:
     """What a caller changes in the middle of a call; None leaves as it was."""
 
     language_code: str | None = None
+    speech_contexts: tuple[SpeechContext, ...] | None = None
 
     def apply(self, hints: DecodeHints) -> DecodeHints:
         """The hints for what is said from here on."""
-        return hints if self.language_code is None else replace(hints, language_code=self.language_code)
+        if self.language_code is not None:
+            hints = replace(hints, language_code=self.language_code)
+        return hints if self.speech_contexts is None else replace(hints, speech_contexts=self.speech_contexts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,21 @@ class SpeechSegment:
         return self.start_sample + len(self.samples)
 
 
+MAX_BOOST = 20.0
+DEFAULT_BOOST = 14.0
+"""What names that a model does not know need at most, and other words do not reach (measured, both embedded models)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechContext:
+    """Phrases that are likely in a call."""
+
+    phrases: tuple[str, ...] = field(repr=False)
+    """Words or short phrases, written as they shall appear."""
+    boost: float
+    """How much less likely than what was found (natural logarithm) a phrase may be and still be written."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeHints:
     """How a call wants its audio decoded."""
@@ -99,6 +114,8 @@ class DecodeHints:
     """Finals carry words with times and confidences."""
     num_alternatives: int = 1
     """Ranked alternatives wanted in finals."""
+    speech_contexts: tuple[SpeechContext, ...] = ()
+    """What is likely to be said; engines that cannot use it ignore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from enum import Enum
 
 from pipeline.config import DenoisingMode, EndpointingConfig, HintsUpdate, InterimConfig, SessionConfig, VadMode
 from pipeline.engines.base import EngineInfo
+from pipeline.types import DEFAULT_BOOST
 
 
 class ChannelRole(Enum):
@@ -53,6 +54,8 @@ class CallDefaults:
     endpointing: EndpointingConfig = field(default_factory=EndpointingConfig)
     interim: InterimConfig = field(default_factory=InterimConfig)
     silence_after_ms: int = 10_000
+    boost: float = DEFAULT_BOOST
+    """Of speech contexts that have none of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from clients.recognizer import Recognizer
 from clients.replay.display import make_display
 from clients.replay.events_file import write_events
 from clients.replay.manifest import ManifestEntry, ManifestError, Selection, parse_role, read_manifest, select
-from clients.replay.plan import CallOptions, PlanError, attach_references, find_recordings, plan_calls
+from clients.replay.plan import CallOptions, PlanError, attach_references, find_recordings, plan_calls, read_hints
 from clients.replay.player import PlayOptions, play_all
 from clients.replay.report import write_report
 from clients.replay.summary import Summary, summarize, summary_table
@@ -87,6 +87,8 @@ def replay(  # noqa: PLR0913  # one parameter an option
     ] = None,
     channels: Annotated[str, typer.Option(help="Role of each channel: agent,customer. One role mixes all.")] = "",
     hangover_ms: Annotated[int | None, typer.Option(help="Silence that ends an utterance.")] = None,
+    hint: Annotated[list[str] | None, typer.Option(help="Phrase that is likely in the calls. Repeatable.")] = None,
+    hints: Annotated[Path | None, typer.Option(help="File of such phrases, one a line.")] = None,
     denoise: Annotated[DenoiseOption, typer.Option(help="Noise suppression.")] = DenoiseOption.DEFAULT,
     scene: Annotated[bool, typer.Option("--scene", help="Shows keys, tones, silence and the like, too.")] = False,
     reference: Annotated[Path | None, typer.Option(help="Manifest (JSON lines) with the exact words.")] = None,
@@ -117,6 +119,7 @@ def replay(  # noqa: PLR0913  # one parameter an option
                 denoise=Denoise[denoise.name],
                 hangover_ms=hangover_ms,
                 scene_events=scene,
+                hints=(*(hint or ()), *(read_hints(hints) if hints else ())),
             ),
             reference=reference,
             selection=Selection(
@@ -211,6 +214,7 @@ def _settings(options: RunOptions, info: ServerInfo) -> dict[str, Any]:
         "rate_hz": call.sample_rate_hz or "as in each file",
         "language": call.language_code or "of each recording",
         "denoise": call.denoise.value,
+        "num_hints": len(call.hints),
         "hangover_ms": call.hangover_ms or "server's default",
         "scene_events": call.scene_events,
         "reference": str(options.reference) if options.reference else None,

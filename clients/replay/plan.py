@@ -15,7 +15,7 @@ from clients.audio_files import (
     resample,
 )
 from clients.replay.manifest import ManifestEntry
-from clients.types import CallSettings, ChannelRole, Denoise, Encoding, Endpointing, Limits
+from clients.types import CallSettings, ChannelRole, Denoise, Encoding, Endpointing, Limits, SpeechContext
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".au", ".aiff")
 NO_LANGUAGE = "zxx"
@@ -38,6 +38,8 @@ class CallOptions:
     denoise: Denoise = Denoise.DEFAULT
     hangover_ms: int | None = None
     scene_events: bool = False
+    hints: tuple[str, ...] = ()
+    """Phrases that are likely in the calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,19 @@ class PlannedCall:
         if role is not ChannelRole.UNKNOWN:
             return str(role.value).lower()
         return "caller" if self.settings.num_channels == 1 else f"channel {channel_tag}"
+
+
+def read_hints(path: Path) -> tuple[str, ...]:
+    """The phrases of a text file, one a line; empty lines and those that begin with # are left out.
+
+    Raises:
+        PlanError: The file cannot be read.
+    """
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path}: {error}; name a text file in UTF-8 with one phrase a line") from error
+    return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 def find_recordings(paths: list[Path]) -> list[Path]:
@@ -128,6 +143,7 @@ def _plan_call(source: ManifestEntry | Path, options: CallOptions, limits: Limit
             denoise=options.denoise,
             endpointing=Endpointing(hangover_ms=options.hangover_ms),
             scene_events=options.scene_events,
+            speech_contexts=(SpeechContext(phrases=options.hints),) if options.hints else (),
             channel_roles=_roles(entry, options),
         ),
         is_mixed=is_mixed,

@@ -29,6 +29,7 @@ from clients.types.settings import (
     Denoise,
     Encoding,
     Endpointing,
+    SpeechContext,
     Task,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "SceneKind",
     "ServerInfo",
     "SpeechActivity",
+    "SpeechContext",
     "Task",
     "Turn",
     "TurnKind",

@@ -60,6 +60,17 @@ class Endpointing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechContext:
+    """Phrases that are likely in a call. They help to spell what was said; what was not said they do not add."""
+
+    phrases: tuple[str, ...]
+    """Words or short phrases, written as they shall appear."""
+    boost: float | None = None
+    """Up to 20: how much less likely than what was found (natural logarithm) a phrase may be and still be written.
+    None: the server's default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallSettings:
     """Everything a call tells the server before its audio; None or empty means the server's default."""
 
@@ -77,6 +88,7 @@ class CallSettings:
     max_alternatives: int = 1
     denoise: Denoise = Denoise.DEFAULT
     endpointing: Endpointing = field(default_factory=Endpointing)
+    speech_contexts: tuple[SpeechContext, ...] = ()
     interim_results: bool = True
     speech_activity: bool = True
     """Send SpeechActivity events."""

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, VadMode
 from pipeline.errors import InvalidConfigError
 from pipeline.scheduling.scheduler import SchedulingPolicy
+from pipeline.types import DEFAULT_BOOST, MAX_BOOST
 from server.addresses import is_loopback, split_address
 from server.messages import CallDefaults, Limits
 
@@ -127,6 +128,9 @@ class RecognitionSettings(_Section):
     stable_after_ms: int = 3_000
     silence_after_ms: int = Field(default=10_000, ge=1_000, le=3_600_000)
     """Nobody has spoken on a channel for this long: told as a scene event."""
+    default_boost: float = Field(default=DEFAULT_BOOST, gt=0, le=MAX_BOOST)
+    """Of a call's speech contexts that have none of their own: how much less likely than what was found, as a natural
+    logarithm, a phrase may be and still be written."""
 
     @model_validator(mode="after")
     def _within_limits(self) -> "RecognitionSettings":
@@ -156,6 +160,7 @@ class RecognitionSettings(_Section):
                 stable_after_ms=self.stable_after_ms,
             ),
             silence_after_ms=self.silence_after_ms,
+            boost=self.default_boost,
         )
 
 

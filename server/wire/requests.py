@@ -12,6 +12,7 @@ from pipeline.errors import InvalidConfigError
 from pipeline.scene.presses import ALL_DIGITS
 from pipeline.types import AUTO_LANGUAGE, AudioFormat, DecodeHints, Task
 from server.messages import Audio, CallConfig, CallInfo, CallMessage, Flush, Gap, KeepAlive, KeyPressed, Terms, Update
+from server.wire.contexts import parse_contexts
 from server.wire.languages import language_subtag
 from server.wire.tables import DENOISING, ENCODINGS, ROLES, TASKS
 from talkpath.speech.v1 import speech_pb2 as pb
@@ -65,7 +66,8 @@ def parse_message(request: pb.StreamingRecognizeRequest, terms: Terms, config: C
         _check_size("audio_content", request.ByteSize(), terms)
         return Audio(request.audio_content)
     if kind == "control":
-        return _control(request.control, terms.models[config.model] if config else next(iter(terms.models.values())))
+        info = terms.models[config.model] if config else next(iter(terms.models.values()))
+        return _control(request.control, info, terms)
     if kind == "streaming_config":
         raise InvalidConfigError("streaming_config", "was sent twice; send it once, as the first message")
     raise InvalidConfigError("request", "is empty; send audio_content or control")
@@ -88,7 +90,7 @@ def _check_size(field: str, size_bytes: int, terms: Terms) -> None:
         )
 
 
-def _control(message: pb.Control, info: EngineInfo) -> CallMessage:
+def _control(message: pb.Control, info: EngineInfo, terms: Terms) -> CallMessage:
     kind = message.WhichOneof("control")
     if kind == "flush":
         return Flush()
@@ -104,7 +106,7 @@ def _control(message: pb.Control, info: EngineInfo) -> CallMessage:
     if kind == "dtmf":
         return _key(message.dtmf)
     if kind == "update":
-        return Update(_hints_update(message.update, info))
+        return Update(_hints_update(message.update, info, terms))
     raise InvalidConfigError("control", "is empty; set flush, keep_alive, gap, dtmf or update")
 
 
@@ -117,15 +119,16 @@ def _key(message: pb.Control.Dtmf) -> KeyPressed:
     return KeyPressed(digit, message.channel_tag)
 
 
-def _hints_update(message: pb.Control.Update, info: EngineInfo) -> HintsUpdate:
+def _hints_update(message: pb.Control.Update, info: EngineInfo, terms: Terms) -> HintsUpdate:
     """The one place where an update becomes hints: what is added to HintsUpdate is read here."""
-    if message.speech_contexts or message.replace_speech_contexts:
-        raise InvalidConfigError(
-            "control.update.speech_contexts", "cannot be changed within a call; send them in streaming_config"
-        )
-    if not message.language_code:
-        raise InvalidConfigError("control.update", "is empty; set language_code")
-    return HintsUpdate(language_code=_language(message.language_code, info, "control.update.language_code"))
+    field = "control.update.speech_contexts"
+    if message.speech_contexts and not message.replace_speech_contexts:
+        raise InvalidConfigError(field, "would replace those before; set replace_speech_contexts, or leave them out")
+    if not (message.language_code or message.replace_speech_contexts):
+        raise InvalidConfigError("control.update", "is empty; set language_code or replace_speech_contexts")
+    language = _language(message.language_code, info, "control.update.language_code") if message.language_code else None
+    contexts = parse_contexts(field, message.speech_contexts, terms.defaults.boost)
+    return HintsUpdate(language_code=language, speech_contexts=contexts if message.replace_speech_contexts else None)
 
 
 def _call_config(message: pb.RecognitionConfig, endpointing: pb.EndpointingConfig, terms: Terms) -> CallConfig:
@@ -174,6 +177,7 @@ def _hints(message: pb.RecognitionConfig, info: EngineInfo, terms: Terms) -> Dec
         task=_task(message, info),
         word_details=message.enable_word_time_offsets or message.enable_word_confidence,
         num_alternatives=_num_alternatives(message, info),
+        speech_contexts=parse_contexts("config.speech_contexts", message.speech_contexts, terms.defaults.boost),
     )
 
 

@@ -16,6 +16,7 @@ from pipeline.events import (
 )
 from pipeline.types import Hypothesis, Word
 from server.messages import CallConfig, Terms
+from server.wire.contexts import render_contexts
 from server.wire.tables import (
     ACTIVITY_KINDS,
     DENOISING,
@@ -207,6 +208,7 @@ def _recognition_config(config: CallConfig) -> pb.RecognitionConfig:
         enable_word_confidence=config.word_confidences,
         max_alternatives=hints.num_alternatives,
         denoise=DENOISING.number(session.denoising),  # type: ignore[arg-type]
+        speech_contexts=render_contexts(hints.speech_contexts),
     )
 
 

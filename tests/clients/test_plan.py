@@ -5,8 +5,16 @@ import pytest
 import soundfile
 
 from clients.replay.manifest import ManifestEntry
-from clients.replay.plan import CallOptions, PlanError, attach_references, find_recordings, load_audio, plan_calls
-from clients.types import ChannelRole, Denoise, Encoding, Limits
+from clients.replay.plan import (
+    CallOptions,
+    PlanError,
+    attach_references,
+    find_recordings,
+    load_audio,
+    plan_calls,
+    read_hints,
+)
+from clients.types import ChannelRole, Denoise, Encoding, Limits, SpeechContext
 
 LIMITS = Limits(
     max_message_bytes=1 << 20,
@@ -113,3 +121,16 @@ def test_named_files_find_their_reference(tmp_path, monkeypatch):
     entry = ManifestEntry(path=path, name="a", texts={1: "hello"})
     monkeypatch.chdir(tmp_path)
     assert attach_references([Path("a.wav"), other], (entry,)) == [entry, other]
+
+
+def test_hints_reach_the_call(tmp_path):
+    path = write_wav(tmp_path / "a.wav")
+    file = tmp_path / "hints.txt"
+    file.write_text("# names\nFennimar Plus\n\n  Ån  \n", "utf-8")
+    assert read_hints(file) == ("Fennimar Plus", "Ån")
+    (call,) = plan_calls([path], CallOptions(hints=read_hints(file)), LIMITS)
+    assert call.settings.speech_contexts == (SpeechContext(phrases=("Fennimar Plus", "Ån")),)
+    (call,) = plan_calls([path], CallOptions(), LIMITS)
+    assert call.settings.speech_contexts == ()
+    with pytest.raises(PlanError, match="one phrase a line"):
+        read_hints(tmp_path / "missing.txt")

@@ -22,6 +22,7 @@ from clients.types import (
     NoticeCode,
     Result,
     SpeechActivity,
+    SpeechContext,
     Task,
 )
 from clients.wire import WIRE_FORMAT
@@ -86,6 +87,7 @@ async def test_settings_arrive_and_come_back_unchanged():
         max_alternatives=3,
         denoise=Denoise.MIX,
         endpointing=Endpointing(onset_ms=50, hangover_ms=700, max_segment_ms=9000, pre_roll_ms=250, sensitivity=0.0),
+        speech_contexts=(SpeechContext(phrases=("Ada", "Fennimar Plus"), boost=2.5), SpeechContext(phrases=("Ån",))),
         interim_results=True,
         speech_activity=False,
         call_id="c-1",
@@ -148,6 +150,7 @@ async def test_controls_reach_the_server_in_their_place():
         await call.flush()
         await call.keep_alive()
         await call.update(language_code="de-DE")
+        await call.update(speech_contexts=[SpeechContext(phrases=("Szymborski",))])
         await call.half_close()
         await call.half_close()
         [event async for event in call]
@@ -156,11 +159,14 @@ async def test_controls_reach_the_server_in_their_place():
         assert call.started is not None
     kinds = [request.WhichOneof("request") for request in servicer.requests[0]]
     controls = [request.control.WhichOneof("control") for request in servicer.requests[0][2:]]
-    assert kinds == ["streaming_config", "audio_content", *["control"] * 5]
-    assert controls == ["gap", "dtmf", "flush", "keep_alive", "update"]
+    assert kinds == ["streaming_config", "audio_content", *["control"] * 6]
+    assert controls == ["gap", "dtmf", "flush", "keep_alive", "update", "update"]
     assert (servicer.requests[0][3].control.dtmf.digit, servicer.requests[0][3].control.dtmf.channel_tag) == ("5", 2)
     assert servicer.requests[0][2].control.gap.duration_ms == 250
-    assert servicer.requests[0][6].control.update.language_code == "de-DE"
+    language, contexts = (request.control.update for request in servicer.requests[0][6:8])
+    assert (language.language_code, language.replace_speech_contexts) == ("de-DE", False)
+    assert [list(context.phrases) for context in contexts.speech_contexts] == [["Szymborski"]]
+    assert contexts.replace_speech_contexts
 
 
 async def test_a_resumed_call_counts_on_from_where_the_earlier_one_ended():

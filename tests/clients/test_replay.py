@@ -247,6 +247,8 @@ def test_wrong_usage_is_one_clear_line(server, call_path, tmp_path):
         ((call_path, *at, "--channels", "agent,customer,ivr"), "has 2 channels, --channels names 3"),
         ((call_path, *at, "--reference", tmp_path / "no.jsonl"), "no.jsonl"),
         ((call_path, *at, "--filter", "zzz"), "no recording is left to play"),
+        ((call_path, *at, "--hints", tmp_path / "no.txt"), "no.txt: "),
+        ((call_path, *at, "--hint", "Ada", "--hint", "Fennimar Plus"), None),
     ]:
         outcome = replay(*arguments, "--speed", "0")
         if expected is None:

@@ -10,6 +10,7 @@ from clients.errors import RecognitionError
 from clients.recognizer import Recognizer
 from clients.types import CallSettings, Encoding, Notice, NoticeCode, Result
 from pipeline.engines.scripted import ScriptedEngine
+from pipeline.types import DecodeRequest
 from talkpath.speech.v1 import speech_pb2 as pb
 from tests.support.audio import SAMPLE_CALLS, bursts, encode_mulaw, linear16, load, split
 from tests.support.server import (
@@ -45,13 +46,35 @@ async def test_what_begins_behind_an_update_is_in_its_language():
     assert [f.language_code for f in finals] == ["en", "de", "fr"]
 
 
+async def test_what_begins_behind_an_update_has_its_contexts():
+    names = pb.SpeechContext(phrases=["Szymborski", "Fennimar"])
+    requests = [
+        start(),
+        audio(UTTERANCE),
+        update(speech_contexts=[names], replace_speech_contexts=True),
+        audio(UTTERANCE),
+        update(replace_speech_contexts=True),
+        audio(UTTERANCE),
+    ]
+
+    def say_hints(request: DecodeRequest) -> str:
+        return " ".join(["hints", *(p for context in request.hints.speech_contexts for p in context.phrases)])
+
+    async with running_server(engines=[ScriptedEngine(script=say_hints)]) as address, speech_stub(address) as stub:
+        finals = finals_of(await converse(stub, requests))
+    assert [f.alternatives[0].transcript for f in finals] == ["hints", "hints Szymborski Fennimar", "hints"]
+
+
 @pytest.mark.parametrize(
     ("message", "field"),
     [
         (update(language_code="xx"), "control.update.language_code"),
         (update(), "control.update"),
         (update(speech_contexts=[pb.SpeechContext(phrases=["Talkpath"])]), "control.update.speech_contexts"),
-        (update(replace_speech_contexts=True), "control.update.speech_contexts"),
+        (
+            update(speech_contexts=[pb.SpeechContext(phrases=["?"])], replace_speech_contexts=True),
+            "control.update.speech_contexts[0].phrases[0]",
+        ),
     ],
 )
 async def test_a_wrong_update_ends_the_call_and_names_the_field(message, field):

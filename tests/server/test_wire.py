@@ -24,7 +24,7 @@ from pipeline.events import (
     SessionNotice,
     SpeechActivity,
 )
-from pipeline.types import AudioEncoding, AudioFormat, DecodeHints, EndReason, Hypothesis, Task, Word
+from pipeline.types import AudioEncoding, AudioFormat, DecodeHints, EndReason, Hypothesis, SpeechContext, Task, Word
 from server import wire
 from server.messages import (
     Audio,
@@ -69,6 +69,15 @@ TERMS = Terms(models={"small": ENGLISH, "big": MANY}, defaults=DEFAULTS, limits=
 plain_text = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=128)
 
 
+speech_contexts = st.builds(
+    SpeechContext,
+    phrases=st.lists(
+        st.from_regex(r"[A-Za-zÀ-ÖØ-ö]{1,40}( [a-z0-9]{1,9}){0,2}", fullmatch=True), min_size=1, max_size=4, unique=True
+    ).map(tuple),
+    boost=st.floats(0.125, 20, width=32),
+)
+
+
 @st.composite
 def hints(draw: st.DrawFn) -> DecodeHints:
     language = draw(st.sampled_from(("auto", "fr", "en", "de")))
@@ -78,6 +87,7 @@ def hints(draw: st.DrawFn) -> DecodeHints:
         allowed_language_codes=tuple(allowed),
         task=draw(st.sampled_from(Task)),
         num_alternatives=draw(st.integers(1, 5)),
+        speech_contexts=tuple(draw(st.lists(speech_contexts, max_size=3))),
     )
 
 
@@ -108,6 +118,7 @@ def call_configs(draw: st.DrawFn) -> CallConfig:
             task=decode_hints.task,
             word_details=word_times or word_confidences,
             num_alternatives=decode_hints.num_alternatives,
+            speech_contexts=decode_hints.speech_contexts,
         ),
         endpointing=draw(endpointing_configs),
         interim=InterimConfig(enabled=draw(st.booleans()), interval_ms=300),

@@ -12,15 +12,18 @@ import torch
 
 from pipeline.engines.base import EngineInfo
 from pipeline.engines.whisper.attempts import Attempts, Found
+from pipeline.engines.whisper.biasing import HintBooks
 from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.contexts import SegmentContext, SegmentContexts
 from pipeline.engines.whisper.features import LogMel
 from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, settle
+from pipeline.engines.whisper.info import describe
 from pipeline.engines.whisper.language import Languages, languages_of
-from pipeline.engines.whisper.model import WhisperModel, build_model, choose_device, choose_precision
+from pipeline.engines.whisper.model import build_model, choose_device, choose_precision
 from pipeline.engines.whisper.requests import level_dbfs, refusal
+from pipeline.engines.whisper.rescoring import rescored
 from pipeline.engines.whisper.rules import TokenRules
-from pipeline.engines.whisper.search import RowPlan, Search, token_budget
+from pipeline.engines.whisper.search import Candidate, RowPlan, Search, token_budget
 from pipeline.engines.whisper.settings import MAX_CPU_LANES, WHOLE_WINDOW_MS, WhisperSettings
 from pipeline.engines.whisper.sources import load_model
 from pipeline.engines.whisper.warm_up import warm_up_requests
@@ -37,7 +40,6 @@ from pipeline.types import (
     Hypothesis,
 )
 
-MAX_AUDIO_MS = 30_000
 _ENGLISH = "en"
 _ENGLISH_TOKENS_PER_S = 12.0
 _OTHER_TOKENS_PER_S = 30.0
@@ -89,7 +91,8 @@ class WhisperEngine:
         rules = TokenRules(self._model.spec, vocabulary, settings.timestamps, device)
         self._attempts = Attempts(Search(self._model.decoder, vocabulary, rules), settings.gates)
         self._contexts = SegmentContexts(settings.max_contexts)
-        self._info = _describe(settings, self._model, num_lanes)
+        self._hint_books = HintBooks(settings.max_hint_books)
+        self._info = describe(settings, self._model, num_lanes)
 
     @property
     def info(self) -> EngineInfo:
@@ -157,8 +160,8 @@ class WhisperEngine:
                 best, heard = candidates[0], len(row.request.audio)
                 row.context.text.note(row.plan.prompt, best.tokens, best.log_probs, heard)
         return [
-            _result(row, make_hypotheses(self._model, candidates, row.language_code, limit=1, is_final=False))
-            for candidates, row in zip(found, rows, strict=True)
+            _result(row, self._interim(cross, index, row, candidates))
+            for index, (candidates, row) in enumerate(zip(found, rows, strict=True))
         ]
 
     def _listen(self, requests: Sequence[DecodeRequest], padding_ms: int) -> tuple[CrossStates, list[_Row]]:
@@ -240,11 +243,30 @@ class WhisperEngine:
     def _num_beams(self, hints: DecodeHints) -> int:
         return max(self._settings.beam_size, min(hints.num_alternatives, self._settings.max_alternatives))
 
+    def _hinted(self, cross: CrossStates, row: _Row, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The candidates, with what the call's hints make of the best one before them; `cross` has its row alone."""
+        book = self._hint_books.of(row.request.hints.speech_contexts)
+        if book is None or not candidates:
+            return candidates
+        best = rescored(self._model, cross, row.plan.prompt, candidates[0], book, row.language_code)
+        return candidates if best is candidates[0] else (best, *candidates)
+
+    def _interim(self, cross: CrossStates, index: int, row: _Row, candidates: Sequence[Candidate]) -> list[Hypothesis]:
+        hinted = candidates
+        if row.request.hints.speech_contexts:
+            hinted = self._hinted(cross.select([index]), row, candidates)
+        found = make_hypotheses(self._model, hinted, row.language_code, limit=1, is_final=False)
+        if found and hinted is not candidates:
+            # The next search runs without hints: the draft that it agrees with is what this one found.
+            found[0] = replace(found[0], tokens=self._model.vocabulary.text_ids(candidates[0].tokens))
+        return found
+
     def _final(self, cross: CrossStates, row: _Row, found: Found) -> DecodeResult:
         """The answer to a final; `cross` has its row alone."""
         hints = row.request.hints
         limit = max(1, hints.num_alternatives)
-        hypotheses = make_hypotheses(self._model, found.candidates, row.language_code, limit, is_final=True)
+        hinted = self._hinted(cross, row, found.candidates)
+        hypotheses = make_hypotheses(self._model, hinted, row.language_code, limit, is_final=True)
         if not hypotheses:
             return _without_words(row.request, found.dropped or DropReason.NO_SPEECH)
         audio = HeardAudio(frames=row.frames, num_samples=len(row.request.audio))
@@ -262,20 +284,4 @@ def _result(row: _Row, hypotheses: Sequence[Hypothesis]) -> DecodeResult:
         request_id=request.request_id,
         alternatives=tuple(hypotheses),
         language_probabilities=row.languages.probabilities if request.hints.detects_language else (),
-    )
-
-
-def _describe(settings: WhisperSettings, model: WhisperModel, num_lanes: int) -> EngineInfo:
-    multilingual = model.spec.is_multilingual
-    others = [code for code in model.vocabulary.language_ids if code != _ENGLISH] if multilingual else []
-    return EngineInfo(
-        model=settings.model,
-        language_codes=(_ENGLISH, *others),
-        precision=model.precision,
-        device=str(model.device),
-        max_audio_ms=MAX_AUDIO_MS,
-        can_translate=multilingual,
-        can_detect_language=multilingual,
-        max_alternatives=settings.max_alternatives,
-        num_lanes=num_lanes,
     )

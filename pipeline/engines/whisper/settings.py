@@ -10,6 +10,7 @@ PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
 _MAX_BEAMS = 16
 _MAX_THREADS = 256
 _MAX_LANES = 64
+_MAX_HINT_BOOKS = 10_000
 MAX_CPU_LANES = 8
 """With more cores, each lane has several."""
 WHOLE_WINDOW_MS = 30_000
@@ -55,6 +56,8 @@ class WhisperSettings:
     `WHOLE_WINDOW_MS` on all are. Less could make words count as stable that nothing has confirmed."""
     max_contexts: int = 64
     """Utterances under way of which encoded audio is kept, of all calls together."""
+    max_hint_books: int = 64
+    """Lists of speech contexts that are kept ready, of all calls together."""
     num_lanes: int | None = None
     """Batches at the same time; None: on a CPU one a core, at most `MAX_CPU_LANES`, on CUDA one."""
     num_threads: int | None = None
@@ -67,6 +70,7 @@ class WhisperSettings:
         _require_choice("precision", self.precision, PRECISIONS)
         _require_range("beam_size", self.beam_size, 1, _MAX_BEAMS)
         _require_range("max_alternatives", self.max_alternatives, 1, _MAX_BEAMS)
+        _require_range("max_hint_books", self.max_hint_books, 1, _MAX_HINT_BOOKS)
         _require_range("interim_padding_ms", self.interim_padding_ms, 0, WHOLE_WINDOW_MS)
         _require_range("final_padding_ms", self.final_padding_ms, 0, WHOLE_WINDOW_MS)
         _require_range("look_ahead_ms", self.look_ahead_ms, 500, WHOLE_WINDOW_MS)

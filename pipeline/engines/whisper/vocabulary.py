@@ -22,6 +22,8 @@ def _byte_of_character() -> dict[str, int]:
 
 
 _BYTES = _byte_of_character()
+_PIECES = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
+"""GPT-2's: contractions, words, numbers and marks, each with the space before it."""
 
 
 class Vocabulary:
@@ -48,6 +50,26 @@ class Vocabulary:
             for token, i in token_ids.items()
             if i < self.end_of_text and all(c in _BYTES for c in token)
         }
+        self._id_of = {text: i for i, text in self._bytes.items()}
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Text tokens of a text as the model learnt to write it.
+
+        Byte-pair encoding without a list of merges: GPT-2 numbered its tokens in the order in which they were merged,
+        so of all neighbours that make a token, those with the lowest id are merged first.
+        """
+        return tuple(i for piece in _PIECES.findall(text) for i in self._merged(piece.encode("utf-8")))
+
+    def _merged(self, piece: bytes) -> Iterable[int]:
+        parts = [piece[i : i + 1] for i in range(len(piece))]
+        while len(parts) > 1:
+            ranks = [self._id_of.get(a + b, self.end_of_text) for a, b in zip(parts, parts[1:], strict=False)]
+            lowest = min(ranks)
+            if lowest == self.end_of_text:
+                break
+            at = ranks.index(lowest)
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        return (self._id_of[part] for part in parts if part in self._id_of)
 
     def text_ids(self, tokens: Iterable[int]) -> tuple[int, ...]:
         """Drops special tokens and timestamps."""

@@ -1,0 +1,1 @@
+"""What a line carries besides speech: tones, keys and music."""

@@ -43,8 +43,12 @@ _PEAK_UNDER_STRONGEST = 1e-3
 _LAG_HOPS = 2
 _LAGS = 2
 
-_QUIET_DBFS = -54.0
-_QUIET_FRAME_ENERGY = FRAME_SAMPLES * 10 ** (_QUIET_DBFS / 10)
+_SCORED_DBFS = -54.0
+"""What is quieter has no say: the hum of an idle line holds its pitch, too."""
+_SCORED_FRAME_ENERGY = FRAME_SAMPLES * 10 ** (_SCORED_DBFS / 10)
+_AUDIBLE_DBFS = -66.0
+"""What is louder may belong to music once that is found: many a piece begins and ends very softly."""
+_AUDIBLE_FRAME_ENERGY = FRAME_SAMPLES * 10 ** (_AUDIBLE_DBFS / 10)
 _RUN_GAP_FRAMES = 30
 """Sound after more silence than this begins anew."""
 _SILENCE_FRAMES = 1_500 // FRAME_MS
@@ -103,11 +107,12 @@ class MusicDetector:
         position = self._num_frames % _BLOCK_FRAMES
         start = _KEPT_SAMPLES + position * FRAME_SAMPLES
         self._audio[start : start + FRAME_SAMPLES] = frame
-        if float(np.dot(frame, frame)) >= _QUIET_FRAME_ENERGY:
+        energy = float(np.dot(frame, frame))
+        if energy >= _AUDIBLE_FRAME_ENERGY:
             if self._num_frames - self._last_loud_frame > _RUN_GAP_FRAMES:
                 self._run_start_frame = self._num_frames
             self._last_loud_frame = self._num_frames
-            self._is_sounding_block = True
+            self._is_sounding_block |= energy >= _SCORED_FRAME_ENERGY
         self._num_frames += 1
         if position == _BLOCK_FRAMES - 1:
             self._close_block()
@@ -126,7 +131,7 @@ class MusicDetector:
         """A row a hop: held peaks, peaks, share of the peaks' power that is held, whether it sounds at all."""
         windows = np.lib.stride_tricks.sliding_window_view(self._audio, _WINDOW_SAMPLES)[::_HOP_SAMPLES]
         spectrum = np.fft.rfft(windows * _HANN, axis=1)[:, _LOWEST_BIN - 1 : _HIGHEST_BIN + 1]
-        power = (spectrum.real**2 + spectrum.imag**2).astype(np.float64)
+        power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32, copy=False)
         peaks = np.concatenate([self._peaks, _peaks(power)])
         near = peaks.copy()
         near[:, 1:] |= peaks[:, :-1]
@@ -137,9 +142,9 @@ class MusicDetector:
             held &= near[first : first + _BLOCK_HOPS]
         self._peaks = peaks[-_LAGS * _LAG_HOPS :]
         inner, new = power[:, 1:-1], peaks[_LAGS * _LAG_HOPS :]
-        share = (inner * held).sum(axis=1) / np.maximum((inner * new).sum(axis=1), np.finfo(np.float64).tiny)
+        share = (inner * held).sum(axis=1) / np.maximum((inner * new).sum(axis=1), np.finfo(np.float32).tiny)
         energies = np.einsum("ij,ij->i", windows[:, _KEPT_SAMPLES:], windows[:, _KEPT_SAMPLES:])
-        sounding = energies >= _HOP_FRAMES * _QUIET_FRAME_ENERGY
+        sounding = energies >= _HOP_FRAMES * _SCORED_FRAME_ENERGY
         rows = np.stack([held.sum(axis=1), new.sum(axis=1), share, sounding], axis=1).astype(np.float64)
         return list(rows * sounding[:, None])
 
@@ -200,10 +205,10 @@ class MusicDetector:
         return max(self._num_frames - hops_ago * _HOP_FRAMES, begin + 1)
 
 
-def _peaks(power: _Hops) -> NDArray[np.bool_]:
+def _peaks(power: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which inner bins stand out, shape `(hops, bins - 2)`."""
     inner = power[:, 1:-1]
-    sums = np.cumsum(np.pad(inner, ((0, 0), (_AROUND_BINS + 1, _AROUND_BINS))), axis=1)
+    sums = np.cumsum(np.pad(inner, ((0, 0), (_AROUND_BINS + 1, _AROUND_BINS))), axis=1, dtype=np.float64)
     width = 2 * _AROUND_BINS + 1
     around = (sums[:, width:] - sums[:, :-width]) / width
     least = np.maximum(_PEAK_OVER_AROUND * around, _PEAK_UNDER_STRONGEST * inner.max(axis=1, keepdims=True))

@@ -8,7 +8,7 @@ once, with their length.
 The front end asks two things more: whether what it hears now are tones alone, which are no speech whatever a voice
 activity detector thinks of them; and which keys have just been released, to take them out of what is recognised.
 
-A further detector (music) takes its place in `_hear`: it gets the same blocks, and its findings become `_event`s.
+Music is listened for frame by frame; it hides no speech, since people talk over it. Tones are not told as music.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,6 +21,7 @@ from pipeline.scene.cadence import CadenceClassifier, ToneScene
 from pipeline.scene.dtmf import DtmfDetector
 from pipeline.scene.keys import KeyLedger, KeySource
 from pipeline.scene.listening import BLOCK_SAMPLES, Block, BlockBuffer
+from pipeline.scene.music_watch import Music, MusicWatch
 from pipeline.scene.presses import KeyPress
 from pipeline.scene.silence import LongSilence, SilenceWatch
 from pipeline.scene.tones import ToneTracker
@@ -47,6 +48,7 @@ class SceneTrack:
         self._tones = ToneTracker()
         self._cadence = CadenceClassifier()
         self._silence = SilenceWatch(config.silence_after_ms)
+        self._music = MusicWatch()
         self._keys = KeyLedger()
         self._is_speaking = False
         self._hides_speech = False
@@ -69,9 +71,11 @@ class SceneTrack:
         """Takes the next 10 ms of original audio at 16 kHz, shape `(160,)`."""
         self.released_keys = []
         block = self._buffer.append(frame)
-        if block is None:
+        music = self._music.advance(frame)
+        if block is None and music is None:
             return ()
-        return [*self._hear(block), *self._wait()]
+        heard = () if block is None else [*self._hear(block), *self._wait()]
+        return [*heard, *self._music_events(music)]
 
     def pass_copy(self) -> Iterable[SceneEvent]:
         """The next 10 ms are a copy of the other channel's, where everything in them is told, silence too."""
@@ -101,13 +105,14 @@ class SceneTrack:
 
     def skip(self, num_frames: int) -> Iterable[SceneEvent]:
         """Time passes without audio."""
-        events = [*self._end_of_audio()]
+        events = [*self._end_of_audio(), *self._music_events(self._music.skip(num_frames))]
         self._buffer.skip(num_frames)
         return [*events, *self._wait()]
 
     def end(self) -> Iterable[SceneEvent]:
         """The stream ends: what is still on is over."""
-        return [*self._end_of_audio(), *self._silence_events(self._silence.end(self._buffer.now_ms))]
+        silence = self._silence_events(self._silence.end(self._buffer.now_ms))
+        return [*self._end_of_audio(), *silence, *self._music_events(self._music.end())]
 
     def _hear(self, block: Block) -> Iterator[SceneEvent]:
         if block.energy >= _AUDIBLE_ENERGY:
@@ -144,6 +149,10 @@ class SceneTrack:
     def _tone_events(self, scenes: Iterable[ToneScene]) -> Iterator[SceneEvent]:
         for scene in scenes:
             yield self._event(scene.kind, scene.begin_ms, scene.end_ms, is_over=scene.is_over)
+
+    def _music_events(self, music: Music | None) -> Iterator[SceneEvent]:
+        if music is not None:
+            yield self._event(SceneKind.MUSIC, music.begin_ms, music.end_ms, is_over=music.is_over)
 
     def _silence_events(self, silence: LongSilence | None) -> Iterator[SceneEvent]:
         if silence is not None:

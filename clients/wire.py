@@ -22,6 +22,7 @@ from clients.types import (
     ModelInfo,
     Notice,
     NoticeCode,
+    Profile,
     Result,
     Scene,
     SceneKind,
@@ -66,6 +67,7 @@ def endpointing_to_wire(endpointing: Endpointing) -> pb.EndpointingConfig:
         max_segment_ms=endpointing.max_segment_ms or 0,
         pre_roll_ms=endpointing.pre_roll_ms or 0,
         sensitivity=endpointing.sensitivity,
+        profile=pb.EndpointingConfig.Profile.Value(endpointing.profile.value),
     )
 
 
@@ -121,6 +123,7 @@ def _settings(message: pb.StreamingConfig) -> CallSettings:
             hangover_ms=endpointing.hangover_ms or None,
             max_segment_ms=endpointing.max_segment_ms or None,
             pre_roll_ms=endpointing.pre_roll_ms or None,
+            profile=_enum(pb.EndpointingConfig.Profile, endpointing.profile, Profile.DEFAULT),
             sensitivity=endpointing.sensitivity if endpointing.HasField("sensitivity") else None,
         ),
         speech_contexts=tuple(
@@ -152,7 +155,12 @@ def _alternative(message: pb.Alternative) -> Alternative:
         )
         for word in message.words
     )
-    return Alternative(transcript=message.transcript, confidence=message.confidence, words=words)
+    return Alternative(
+        transcript=message.transcript,
+        confidence=message.confidence,
+        words=words,
+        formatted_transcript=message.formatted_transcript,
+    )
 
 
 def read_result(message: pb.RecognitionResult) -> Result:

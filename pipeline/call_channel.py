@@ -4,15 +4,18 @@ from collections.abc import Iterable
 
 from pipeline.channels import ChannelPair, Origin
 from pipeline.config import SessionConfig
-from pipeline.events import ActivityKind, SceneEvent, SessionEvent, SpeechActivity, WithheldReason
+from pipeline.events import ActivityKind, RecognitionResult, SceneEvent, SessionEvent, SpeechActivity, WithheldReason
 from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
+from pipeline.pending import EarlyWords
 from pipeline.segmentation import OpenSegment
-from pipeline.sequencing import ResultSequencer
+from pipeline.sequencing import ResultSequencer, SequencerEffect
+from pipeline.turns import TurnWatch
 from pipeline.types import (
     FRAME_SAMPLES,
     SAMPLES_PER_MS,
     CancelDecode,
     DecodeRequest,
+    DecodeResult,
     Samples,
     SpeechSegment,
 )
@@ -33,6 +36,7 @@ class CallChannel:
         self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
         self.front_end = ChannelFrontEnd(channel_tag, config)
         self.results = ResultSequencer(session_id, channel_tag, config)
+        self._turns = TurnWatch(channel_tag) if config.turn_events else None
         self._interim_due_sample = 0
 
     @property
@@ -48,30 +52,51 @@ class CallChannel:
         if self._config.interim.enabled and self.front_end.is_voiced and now_sample >= self._interim_due_sample:
             yield from self._request_interim(now_sample)
 
+    def receive(self, result: DecodeResult) -> Iterable[ChannelEffect]:
+        """Takes an engine's answer."""
+        yield from self._tell(self.results.receive(result))
+
     def apply(self, events: Iterable[FrontEndEvent]) -> Iterable[ChannelEffect]:
         """Turns what the front end found into events and requests."""
         for event in events:
-            if isinstance(event, SpeechStarted):
+            if self._turns is not None:
+                yield from self._turns.hear(event)
+            yield from self._apply(event)
+
+    def _apply(self, event: FrontEndEvent) -> Iterable[ChannelEffect]:
+        match event:
+            case SpeechStarted():
                 self._interim_due_sample = event.sample + self._config.interim.first_after_ms * SAMPLES_PER_MS
                 yield from self._activity(ActivityKind.BEGIN, event.sample)
-            elif isinstance(event, SpeechPaused):
-                if self._withheld(event.heard) is None:
-                    yield from self.results.request_early_final(event.heard, event.speech_end_sample)
-            elif isinstance(event, SpeechStopped):
+            case SpeechPaused() if self._withheld(event.heard) is None:
+                yield from self._tell(self.results.request_early_final(event.heard, event.speech_end_sample))
+            case SpeechStopped():
                 yield from self._activity(ActivityKind.END, event.sample)
-            elif isinstance(event, SceneEvent):
-                yield from (event,) if self._config.scene_events else ()
-            elif (reason := self._withheld(event)) is not None:
-                yield from self.results.withhold(event, reason)
-            else:
-                yield from self.results.request_final(event)
+            case SceneEvent() if self._config.scene_events:
+                yield event
+            case SpeechSegment():
+                reason = self._withheld(event)
+                asked = self.results.request_final(event) if reason is None else self.results.withhold(event, reason)
+                yield from self._tell(asked)
+
+    def _tell(self, effects: Iterable[SequencerEffect]) -> Iterable[ChannelEffect]:
+        """Passes on what the result side says, and what it means for the turn."""
+        for effect in effects:
+            if isinstance(effect, EarlyWords):
+                yield from self._turns.hear_words(effect) if self._turns is not None else ()
+                continue
+            yield effect
+            if self._turns is not None and isinstance(effect, RecognitionResult) and effect.is_final:
+                self._turns.hear_final(effect)
+        if self._turns is not None:
+            yield from self._turns.end(is_idle=self.results.is_idle)
 
     def _request_interim(self, now_sample: int) -> Iterable[ChannelEffect]:
         if (heard := self.front_end.open_segment) is not None:
             self._interim_due_sample = now_sample + self._config.interim.interval_ms * SAMPLES_PER_MS
             if len(heard.samples) <= _DOUBTFUL_SAMPLES and self._withheld(heard) is not None:
                 return
-            yield from self.results.request_interim(heard, self.front_end.speech_end_sample)
+            yield from self._tell(self.results.request_interim(heard, self.front_end.speech_end_sample))
 
     def _withheld(self, segment: OpenSegment | SpeechSegment) -> WithheldReason | None:
         """Why what was heard is not this party's, if it is not."""

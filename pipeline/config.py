@@ -37,10 +37,23 @@ def _require_range(name: str, value: float, low: float, high: float) -> None:
         raise InvalidConfigError(name, f"{value} is outside {low} to {high}; use a value in that range")
 
 
+class EndpointingProfile(Enum):
+    """What kind of speech is expected; `pipeline.profiles` says what that means."""
+
+    CONVERSATION = "conversation"
+    """People who talk to each other."""
+    SHORT_ANSWER = "short_answer"
+    """Answers to a voice menu."""
+    DICTATION = "dictation"
+    """Long sentences with pauses to think."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointingConfig:
-    """When speech counts as begun and as ended."""
+    """When speech counts as begun and as ended. The defaults are those of CONVERSATION."""
 
+    profile: EndpointingProfile = EndpointingProfile.CONVERSATION
+    """Where the durations come from that were not given; changes nothing by itself."""
     onset_ms: int = 60
     """Speech of at least this long begins an utterance."""
     hangover_ms: int = 500

@@ -56,7 +56,14 @@ class SpeechPaused:
     """Call clock at 16 kHz."""
 
 
-FrontEndEvent = SpeechStarted | SpeechPaused | SpeechStopped | SpeechSegment | SceneEvent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechResumed:
+    """Speech goes on here after SpeechPaused, call clock at 16 kHz."""
+
+    sample: int
+
+
+FrontEndEvent = SpeechStarted | SpeechPaused | SpeechResumed | SpeechStopped | SpeechSegment | SceneEvent
 
 _KEY_EDGE_FRAMES = 1
 """A key's first and last moments lie in frames that are mostly something else."""
@@ -78,6 +85,7 @@ class ChannelFrontEnd:
         self._post_roll_frames = config.endpointing.post_roll_ms // FRAME_MS
         self._scene = SceneTrack(channel_tag, config)
         self._segmenter = Segmenter(channel_tag, config.endpointing, self._start_sample)
+        self._has_paused = False
 
     @property
     def open_segment(self) -> OpenSegment | None:
@@ -114,6 +122,9 @@ class ChannelFrontEnd:
         events += self._apply(change, EndReason.SILENCE)
         if self._pauses():
             events += self._pause()
+        elif self._has_paused and self.is_voiced:
+            self._has_paused = False
+            events.append(SpeechResumed(sample=self.speech_end_sample - FRAME_MS * SAMPLES_PER_MS))
         if self._segmenter.is_at_limit:
             events.append(self._segmenter.split(self._endpointer.speech_end_frame, EndReason.MAX_LENGTH))
         return events
@@ -205,6 +216,7 @@ class ChannelFrontEnd:
 
     def _pause(self) -> list[FrontEndEvent]:
         heard = self._segmenter.closed_at(self._endpointer.speech_end_frame)
+        self._has_paused = heard is not None
         return [] if heard is None else [SpeechPaused(heard=heard, speech_end_sample=self.speech_end_sample)]
 
     def _take_out(self, key: KeyPress) -> None:
@@ -220,6 +232,7 @@ class ChannelFrontEnd:
             started = SpeechStarted(sample=self._sample_at(change.frame))
             return [started, *self._scene.speech_began(change.frame * FRAME_MS)]
         if isinstance(change, SpeechEnded):
+            self._has_paused = False
             segment = self._segmenter.close(change.frame, reason)
             self._scene.speech_ended(change.frame * FRAME_MS)
             return [SpeechStopped(sample=self._sample_at(change.frame)), segment]

@@ -7,7 +7,8 @@ those that began while a longer utterance was under way, and sorts by start time
 
 Rules:
 1. When a final goes out, no other channel owes the final of a closed segment that began earlier.
-2. Results of a channel keep their order: behind a final that is held, the channel's later results wait.
+2. Results of a channel keep their order: behind a final that is held, the channel's later results and turn events
+   wait; the end of a turn comes behind its last final.
 3. Nothing waits longer than the decode of a segment that is closed; that has a bound of its own.
 """
 
@@ -15,10 +16,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from pipeline.events import RecognitionResult, SessionEvent
+from pipeline.events import RecognitionResult, SessionEvent, TurnEvent, TurnKind
 from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest
 
 _Effect = SessionEvent | DecodeRequest | CancelDecode
+_Ordered = RecognitionResult | TurnEvent
+_NEVER_MS = 1 << 62
 
 
 class _Pending(Protocol):
@@ -32,7 +35,7 @@ class CallOrder:
     def __init__(self, channels: Mapping[int, _Pending]) -> None:
         """Takes what tells each channel's first segment that is closed and has no final; by channel_tag."""
         self._channels = channels
-        self._held: dict[int, deque[RecognitionResult]] = {tag: deque() for tag in channels}
+        self._held: dict[int, deque[_Ordered]] = {tag: deque() for tag in channels}
 
     @property
     def is_idle(self) -> bool:
@@ -42,13 +45,13 @@ class CallOrder:
     @property
     def held_starts_ms(self) -> list[int]:
         """Where each channel's first result that is held back begins."""
-        return [held[0].result_start_ms for held in self._held.values() if held]
+        return [_start_ms(held[0]) for held in self._held.values() if held]
 
     def put(self, effects: Iterable[_Effect]) -> list[_Effect]:
         """Takes effects of one channel; returns what may go out now, in order."""
         passed: list[_Effect] = []
         for effect in effects:
-            if isinstance(effect, RecognitionResult) and (effect.is_final or self._held[effect.channel_tag]):
+            if isinstance(effect, _Ordered) and (_must_wait(effect) or self._held[effect.channel_tag]):
                 self._held[effect.channel_tag].append(effect)
             else:
                 passed.append(effect)
@@ -57,12 +60,12 @@ class CallOrder:
     def _release(self) -> list[_Effect]:
         released: list[_Effect] = []
         while ready := [held[0] for tag, held in self._held.items() if held and self._may_go(tag, held[0])]:
-            first = min(ready, key=lambda result: (result.result_start_ms, result.channel_tag))
+            first = min(ready, key=lambda ordered: (_start_ms(ordered), ordered.channel_tag))
             released.append(self._held[first.channel_tag].popleft())
         return released
 
-    def _may_go(self, tag: int, result: RecognitionResult) -> bool:
-        if not result.is_final:
+    def _may_go(self, tag: int, result: _Ordered) -> bool:
+        if isinstance(result, TurnEvent) or not result.is_final:
             return True
         for other, channel in self._channels.items():
             if other == tag:
@@ -71,6 +74,15 @@ class CallOrder:
             if owed is not None and owed // SAMPLES_PER_MS < result.result_start_ms:
                 return False
             held = self._held[other]
-            if held and held[0].result_start_ms < result.result_start_ms:
+            if held and _start_ms(held[0]) < result.result_start_ms:
                 return False
         return True
+
+
+def _must_wait(ordered: _Ordered) -> bool:
+    """Whether it goes out with the results that are held back, if only for this moment."""
+    return ordered.kind is TurnKind.ENDED if isinstance(ordered, TurnEvent) else ordered.is_final
+
+
+def _start_ms(ordered: _Ordered) -> int:
+    return _NEVER_MS if isinstance(ordered, TurnEvent) else ordered.result_start_ms

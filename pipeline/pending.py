@@ -1,12 +1,22 @@
 """A segment on the result side: what was asked for it, what was answered, what is shown of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.config import SessionConfig
 from pipeline.events import RecognitionResult, WithheldReason
 from pipeline.language import SegmentLanguage
 from pipeline.stabilization import Stabilizer
 from pipeline.types import CORE_SAMPLE_RATE_HZ, SAMPLES_PER_MS, DecodeResult, SpeechSegment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyWords:
+    """What a party said up to a pause that may be the end."""
+
+    segment_id: str
+    transcript: str = field(repr=False)
+    speech_end_sample: int
+    """Call clock at 16 kHz."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pipeline.numbers.formatting import format_numbers
 from pipeline.types import Hypothesis, Word
 
 _SOUND = re.compile(r"\[[^\]]*\]?|\([^)]*\)?|\*[^\W\d][^*\d]*\*|[♩-♯]+")
@@ -46,6 +47,11 @@ def to_call_clock(words: Iterable[Word], start_ms: int, end_ms: int) -> tuple[Wo
         moved.append(replace(word, text=word.text.strip(), start_ms=word_start_ms, end_ms=word_end_ms))
         earliest_ms = word_start_ms
     return tuple(moved)
+
+
+def format_all(alternatives: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
+    """Adds to each the text with its numbers in digits."""
+    return tuple(replace(a, formatted_transcript=format_numbers(a.transcript, a.language_code)) for a in alternatives)
 
 
 def present(alternatives: Iterable[Hypothesis], start_ms: int, end_ms: int) -> tuple[Hypothesis, ...]:

@@ -18,8 +18,8 @@ from dataclasses import replace
 from pipeline.config import SessionConfig
 from pipeline.events import NoticeCode, RecognitionResult, SessionNotice, WithheldReason
 from pipeline.language import LanguageEpochs
-from pipeline.pending import EarlyFinal, PendingSegment, speech_s
-from pipeline.postprocessing import present
+from pipeline.pending import EarlyFinal, EarlyWords, PendingSegment, speech_s
+from pipeline.postprocessing import format_all, present
 from pipeline.segmentation import OpenSegment
 from pipeline.stabilization import Stabilizer
 from pipeline.types import (
@@ -33,7 +33,7 @@ from pipeline.types import (
 
 _PERCENT = 100
 
-SequencerEffect = DecodeRequest | CancelDecode | RecognitionResult | SessionNotice
+SequencerEffect = DecodeRequest | CancelDecode | RecognitionResult | SessionNotice | EarlyWords
 
 
 class ResultSequencer:
@@ -122,8 +122,19 @@ class ResultSequencer:
             return
         if segment.early is not None and segment.early.revision == revision:
             segment.early.result = result
+            yield from self._tell_early_words(segment, result)
         if revision > segment.shown_revision and result.error is None:
             yield from self._show_interim(segment, revision, result)
+
+    def _tell_early_words(self, segment: PendingSegment, result: DecodeResult) -> Iterator[EarlyWords]:
+        is_newest = segment.early is not None and segment.early.revision == segment.revision
+        if not self._config.turn_events or not is_newest or segment is not self._segments[0]:
+            return
+        if shown := present(result.alternatives[:1], 0, 0):
+            _, speech_end_sample = segment.heard_samples[segment.revision]
+            yield EarlyWords(
+                segment_id=segment.segment_id, transcript=shown[0].transcript, speech_end_sample=speech_end_sample
+            )
 
     def _find(self, segment_id: str, start_sample: int) -> PendingSegment:
         if not self._segments or self._segments[-1].segment_id != segment_id:
@@ -245,7 +256,7 @@ class ResultSequencer:
     def _final(self, segment: PendingSegment, result: DecodeResult) -> RecognitionResult:
         closed = segment.closed_segment
         end_ms = closed.end_sample // SAMPLES_PER_MS
-        alternatives = present(result.alternatives, segment.start_ms, end_ms)
+        alternatives = format_all(present(result.alternatives, segment.start_ms, end_ms))
         return RecognitionResult(
             result_id=segment.segment_id,
             channel_tag=self._channel_tag,

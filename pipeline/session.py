@@ -219,7 +219,7 @@ class RecognitionSession:
         tag = self._channel_of(result.request_id)
         if tag is None:
             return
-        self._add(self._channels[tag].results.receive(result))
+        self._add(self._channels[tag].receive(result))
 
     def _add(self, effects: Iterable[ChannelEffect]) -> None:
         """Results go out in the order of the call; what is final now is acknowledged."""

@@ -187,6 +187,8 @@ class Hypothesis:
     language_code: str
     tokens: tuple[int, ...] = field(default=(), repr=False)
     """Text token ids; the draft of the segment's next request."""
+    formatted_transcript: str = field(default="", repr=False)
+    """`transcript` with its numbers in digits; filled for finals."""
     certainties: tuple[float, ...] = field(default=(), repr=False)
     """One a word of `transcript.split()`: the lowest probability of its tokens, 0 to 1. Empty where
     words are not apart from each other by spaces."""

@@ -21,7 +21,7 @@ from clients.replay.plan import CallOptions, PlanError, attach_references, find_
 from clients.replay.player import PlayOptions, play_all
 from clients.replay.report import write_report
 from clients.replay.summary import Summary, summarize, summary_table
-from clients.types import Denoise, Encoding, ServerInfo
+from clients.types import Denoise, Encoding, Profile, ServerInfo
 
 DEFAULT_SERVER = "127.0.0.1:50051"
 CONNECT_TIMEOUT_S = 5.0
@@ -37,6 +37,15 @@ class EncodingOption(Enum):
     LINEAR16 = "linear16"
     MULAW = "mulaw"
     ALAW = "alaw"
+
+
+class ProfileOption(Enum):
+    """Endpointing profiles as the command line writes them."""
+
+    DEFAULT = "default"
+    CONVERSATION = "conversation"
+    SHORT_ANSWER = "short_answer"
+    DICTATION = "dictation"
 
 
 class DenoiseOption(Enum):
@@ -86,6 +95,7 @@ def replay(  # noqa: PLR0913  # one parameter an option
         int | None, typer.Option(min=1, help="Hz. Default: the file's own, if the server takes it.")
     ] = None,
     channels: Annotated[str, typer.Option(help="Role of each channel: agent,customer. One role mixes all.")] = "",
+    profile: Annotated[ProfileOption, typer.Option(help="What kind of speech is expected.")] = ProfileOption.DEFAULT,
     hangover_ms: Annotated[int | None, typer.Option(help="Silence that ends an utterance.")] = None,
     hint: Annotated[list[str] | None, typer.Option(help="Phrase that is likely in the calls. Repeatable.")] = None,
     hints: Annotated[Path | None, typer.Option(help="File of such phrases, one a line.")] = None,
@@ -99,6 +109,7 @@ def replay(  # noqa: PLR0913  # one parameter an option
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many.")] = None,
     events: Annotated[Path | None, typer.Option(help="Write all events here, as JSON lines.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write report.html and report.json to this folder.")] = None,
+    turns: Annotated[bool, typer.Option("--turns", help="Ask for turn events; --events has them.")] = False,
     show_interims: Annotated[bool, typer.Option("--show-interims", help="Interims also without a terminal.")] = False,
 ) -> None:
     """Plays recordings as calls, shows the words as they come, and measures the server.
@@ -117,6 +128,8 @@ def replay(  # noqa: PLR0913  # one parameter an option
                 model=model,
                 roles=tuple(parse_role(role) for role in channels.split(",")) if channels else (),
                 denoise=Denoise[denoise.name],
+                profile=Profile[profile.name],
+                turn_events=turns,
                 hangover_ms=hangover_ms,
                 scene_events=scene,
                 hints=(*(hint or ()), *(read_hints(hints) if hints else ())),
@@ -215,8 +228,9 @@ def _settings(options: RunOptions, info: ServerInfo) -> dict[str, Any]:
         "language": call.language_code or "of each recording",
         "denoise": call.denoise.value,
         "num_hints": len(call.hints),
-        "hangover_ms": call.hangover_ms or "server's default",
+        "hangover_ms": call.hangover_ms or "the profile's",
         "scene_events": call.scene_events,
+        "profile": call.profile.name.lower(),
         "reference": str(options.reference) if options.reference else None,
     }
 

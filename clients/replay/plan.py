@@ -15,7 +15,7 @@ from clients.audio_files import (
     resample,
 )
 from clients.replay.manifest import ManifestEntry
-from clients.types import CallSettings, ChannelRole, Denoise, Encoding, Endpointing, Limits, SpeechContext
+from clients.types import CallSettings, ChannelRole, Denoise, Encoding, Endpointing, Limits, Profile, SpeechContext
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".au", ".aiff")
 NO_LANGUAGE = "zxx"
@@ -36,6 +36,8 @@ class CallOptions:
     model: str = ""
     roles: tuple[ChannelRole, ...] = ()
     denoise: Denoise = Denoise.DEFAULT
+    profile: Profile = Profile.DEFAULT
+    turn_events: bool = False
     hangover_ms: int | None = None
     scene_events: bool = False
     hints: tuple[str, ...] = ()
@@ -141,7 +143,8 @@ def _plan_call(source: ManifestEntry | Path, options: CallOptions, limits: Limit
             language_code=options.language_code or _language(entry),
             model=options.model,
             denoise=options.denoise,
-            endpointing=Endpointing(hangover_ms=options.hangover_ms),
+            turn_events=options.turn_events,
+            endpointing=Endpointing(profile=options.profile, hangover_ms=options.hangover_ms),
             scene_events=options.scene_events,
             speech_contexts=(SpeechContext(phrases=options.hints),) if options.hints else (),
             channel_roles=_roles(entry, options),

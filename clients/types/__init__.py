@@ -29,6 +29,7 @@ from clients.types.settings import (
     Denoise,
     Encoding,
     Endpointing,
+    Profile,
     SpeechContext,
     Task,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "ModelInfo",
     "Notice",
     "NoticeCode",
+    "Profile",
     "Recognition",
     "Result",
     "Scene",

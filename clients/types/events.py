@@ -89,6 +89,8 @@ class Alternative:
     transcript: str = field(repr=False)
     confidence: float
     words: tuple[Word, ...] = field(default=(), repr=False)
+    formatted_transcript: str = field(default="", repr=False)
+    """Finals: the transcript with its numbers in digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,10 +47,21 @@ class ChannelRole(Enum):
     IVR = "IVR"
 
 
+class Profile(Enum):
+    """What kind of speech is expected; sets the durations that are not given."""
+
+    DEFAULT = "PROFILE_UNSPECIFIED"
+    """The server's."""
+    CONVERSATION = "CONVERSATION"
+    SHORT_ANSWER = "SHORT_ANSWER"
+    DICTATION = "DICTATION"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpointing:
-    """When speech counts as begun and as ended; None means the server's default."""
+    """When speech counts as begun and as ended; None means the profile's value."""
 
+    profile: Profile = Profile.DEFAULT
     onset_ms: int | None = None
     hangover_ms: int | None = None
     max_segment_ms: int | None = None

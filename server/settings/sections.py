@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, VadMode
+from pipeline.config import DenoisingMode, EndpointingConfig, EndpointingProfile, InterimConfig, VadMode
 from pipeline.errors import InvalidConfigError
+from pipeline.profiles import with_profile
 from pipeline.scheduling.scheduler import SchedulingPolicy
 from pipeline.types import DEFAULT_BOOST, MAX_BOOST
 from server.addresses import is_loopback, split_address
@@ -118,9 +119,12 @@ class RecognitionSettings(_Section):
     denoising: DenoisingMode = DenoisingMode.VAD_ONLY
     vad: VadMode = VadMode.COMBINED
     onset_ms: int = 60
-    hangover_ms: int = 500
+    profile: EndpointingProfile = EndpointingProfile.CONVERSATION
+    """Sets `hangover_ms` and `max_segment_ms` where they are 0."""
+    hangover_ms: int = 0
+    """0: the profile's, as for `max_segment_ms`."""
     pre_roll_ms: int = 300
-    max_segment_ms: int = 25_000
+    max_segment_ms: int = 0
     cut_search_ms: int = 2_000
     sensitivity: float = 0.5
     first_interim_after_ms: int = 300
@@ -146,14 +150,7 @@ class RecognitionSettings(_Section):
             language_code=self.language_code,
             denoising=self.denoising,
             vad=self.vad,
-            endpointing=EndpointingConfig(
-                onset_ms=self.onset_ms,
-                hangover_ms=self.hangover_ms,
-                pre_roll_ms=self.pre_roll_ms,
-                max_segment_ms=self.max_segment_ms,
-                cut_search_ms=self.cut_search_ms,
-                sensitivity=self.sensitivity,
-            ),
+            endpointing=self._endpointing(),
             interim=InterimConfig(
                 first_after_ms=self.first_interim_after_ms,
                 interval_ms=self.interim_interval_ms,
@@ -162,6 +159,19 @@ class RecognitionSettings(_Section):
             silence_after_ms=self.silence_after_ms,
             boost=self.default_boost,
         )
+
+    def _endpointing(self) -> EndpointingConfig:
+        base = EndpointingConfig(
+            onset_ms=self.onset_ms,
+            pre_roll_ms=self.pre_roll_ms,
+            cut_search_ms=self.cut_search_ms,
+            sensitivity=self.sensitivity,
+        )
+        durations = {
+            "hangover_ms": self.hangover_ms,
+            "max_segment_ms": self.max_segment_ms,
+        }
+        return with_profile(base, self.profile, {name: ms for name, ms in durations.items() if ms})
 
 
 class SchedulingSettings(_Section):

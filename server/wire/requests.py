@@ -9,12 +9,13 @@ from uuid import uuid4
 from pipeline.config import DenoisingMode, EndpointingConfig, HintsUpdate, SessionConfig
 from pipeline.engines.base import EngineInfo
 from pipeline.errors import InvalidConfigError
+from pipeline.profiles import with_profile
 from pipeline.scene.presses import ALL_DIGITS
 from pipeline.types import AUTO_LANGUAGE, AudioFormat, DecodeHints, Task
 from server.messages import Audio, CallConfig, CallInfo, CallMessage, Flush, Gap, KeepAlive, KeyPressed, Terms, Update
 from server.wire.contexts import parse_contexts
 from server.wire.languages import language_subtag
-from server.wire.tables import DENOISING, ENCODINGS, ROLES, TASKS
+from server.wire.tables import DENOISING, ENCODINGS, PROFILES, ROLES, TASKS
 from talkpath.speech.v1 import speech_pb2 as pb
 
 StreamingRequest = pb.StreamingRecognizeRequest
@@ -240,7 +241,12 @@ def _endpointing(message: pb.EndpointingConfig, defaults: EndpointingConfig) -> 
     changes: dict[str, float] = {name: value for name in _ENDPOINTING_FIELDS if (value := getattr(message, name))}
     if message.HasField("sensitivity"):
         changes["sensitivity"] = message.sensitivity
-    return replace(defaults, **changes)  # type: ignore[arg-type]  # the names are those of the fields
+    if message.profile == pb.EndpointingConfig.PROFILE_UNSPECIFIED:
+        return replace(defaults, **changes)  # type: ignore[arg-type]  # the names are those of the fields
+    profile = PROFILES.value("endpointing.profile", message.profile)
+    if profile is defaults.profile:
+        return replace(defaults, **changes)  # type: ignore[arg-type]
+    return with_profile(defaults, profile, changes)
 
 
 def _call_info(message: pb.CallInfo, num_channels: int, fallback_call_id: str) -> CallInfo:

@@ -23,6 +23,7 @@ from server.wire.tables import (
     ENCODINGS,
     END_REASONS,
     NOTICE_CODES,
+    PROFILES,
     ROLES,
     SCENE_KINDS,
     TASKS,
@@ -128,7 +129,12 @@ def _result(event: RecognitionResult, config: CallConfig, latency_s: float | Non
 def _alternative(hypothesis: Hypothesis, config: CallConfig) -> pb.Alternative:
     wanted = config.word_times or config.word_confidences
     words = [_word(word, config) for word in hypothesis.words] if wanted else []
-    return pb.Alternative(transcript=hypothesis.transcript, confidence=hypothesis.confidence, words=words)
+    return pb.Alternative(
+        transcript=hypothesis.transcript,
+        confidence=hypothesis.confidence,
+        words=words,
+        formatted_transcript=hypothesis.formatted_transcript,
+    )
 
 
 def _word(word: Word, config: CallConfig) -> pb.WordInfo:
@@ -189,6 +195,7 @@ def _streaming_config(config: CallConfig) -> pb.StreamingConfig:
             max_segment_ms=endpointing.max_segment_ms,
             sensitivity=endpointing.sensitivity,
             pre_roll_ms=endpointing.pre_roll_ms,
+            profile=PROFILES.number(endpointing.profile),  # type: ignore[arg-type]
         ),
         call=_call_info(config),
     )

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Generic, TypeVar
 
-from pipeline.config import DenoisingMode
+from pipeline.config import DenoisingMode, EndpointingProfile
 from pipeline.errors import InvalidConfigError
 from pipeline.events import ActivityKind, NoticeCode, SceneKind, TurnKind
 from pipeline.types import AudioEncoding, EndReason, Task
@@ -46,6 +46,9 @@ DENOISING = EnumTable(
         "DENOISE_VAD_ONLY": DenoisingMode.VAD_ONLY,
         "DENOISE_MIX": DenoisingMode.MIX,
     },
+)
+PROFILES = EnumTable(
+    dict(pb.EndpointingConfig.Profile.items()), {profile.name: profile for profile in EndpointingProfile}
 )
 ROLES = EnumTable(
     dict(pb.CallInfo.ChannelRole.items()),

@@ -10,6 +10,7 @@ from pipeline.config import (
     SUPPORTED_SAMPLE_RATES_HZ,
     DenoisingMode,
     EndpointingConfig,
+    EndpointingProfile,
     InterimConfig,
     SessionConfig,
     VadMode,
@@ -24,6 +25,7 @@ from pipeline.events import (
     SessionNotice,
     SpeechActivity,
 )
+from pipeline.profiles import PROFILES
 from pipeline.types import AudioEncoding, AudioFormat, DecodeHints, EndReason, Hypothesis, SpeechContext, Task, Word
 from server import wire
 from server.messages import (
@@ -93,6 +95,7 @@ def hints(draw: st.DrawFn) -> DecodeHints:
 
 endpointing_configs = st.builds(
     EndpointingConfig,
+    profile=st.sampled_from(EndpointingProfile),
     onset_ms=st.integers(10, 1_000),
     hangover_ms=st.integers(100, 5_000),
     pre_roll_ms=st.integers(200, 500),
@@ -314,6 +317,7 @@ any_start = st.builds(
         max_segment_ms=int32s,
         sensitivity=st.floats(width=32),
         pre_roll_ms=int32s,
+        profile=int32s,
     )
     | st.just(pb.EndpointingConfig()),
     int64s | st.just(0),
@@ -366,6 +370,7 @@ WRONG_STARTS = [
     (start(config(max_alternatives=2)), "config.max_alternatives", ["2", "0 to 1", "small"]),
     (start(config(max_alternatives=-1)), "config.max_alternatives", ["-1"]),
     (start(endpointing=pb.EndpointingConfig(onset_ms=5)), "endpointing.onset_ms", ["5", "10 to 1000"]),
+    (start(endpointing=pb.EndpointingConfig(profile=9)), "endpointing.profile", ["9", "DICTATION"]),
     (start(endpointing=pb.EndpointingConfig(hangover_ms=99)), "endpointing.hangover_ms", ["99", "100 to 5000"]),
     (start(endpointing=pb.EndpointingConfig(pre_roll_ms=501)), "endpointing.pre_roll_ms", ["501", "200 to 500"]),
     (start(endpointing=pb.EndpointingConfig(max_segment_ms=-1)), "endpointing.max_segment_ms", ["-1", "5000 to 28000"]),
@@ -436,3 +441,34 @@ def test_recognize_has_no_interims() -> None:
     assert call_config.session.endpointing.hangover_ms == 300
     with pytest.raises(InvalidConfigError, match="10000 bytes"):
         wire.parse_recognize(pb.RecognizeRequest(config=config(), audio_content=bytes(10_001)), TERMS)
+
+
+def test_a_profile_sets_the_durations_that_are_not_given():
+    asked = pb.EndpointingConfig(profile=pb.EndpointingConfig.DICTATION)
+    endpointing = wire.parse_start(start(endpointing=asked), TERMS).session.endpointing
+    assert endpointing.profile is EndpointingProfile.DICTATION
+    assert endpointing.hangover_ms == PROFILES[EndpointingProfile.DICTATION]["hangover_ms"]
+    assert endpointing.onset_ms == TERMS.defaults.endpointing.onset_ms
+
+
+def test_the_servers_own_profile_keeps_what_the_server_sets():
+    asked = pb.EndpointingConfig(profile=pb.EndpointingConfig.CONVERSATION)
+    assert wire.parse_start(start(endpointing=asked), TERMS).session.endpointing == TERMS.defaults.endpointing
+
+
+def test_formatted_text_is_sent_beside_the_words():
+    words = Hypothesis(transcript="four two", formatted_transcript="42", confidence=0.5, language_code="en")
+    final = RecognitionResult(
+        result_id="1-1",
+        channel_tag=1,
+        alternatives=(words,),
+        is_final=True,
+        stability=1.0,
+        stable_length=8,
+        result_start_ms=0,
+        result_end_ms=900,
+        speech_end_ms=600,
+        end_reason=EndReason.SILENCE,
+    )
+    (shown,) = wire.render_event(final, BASE).result.alternatives
+    assert (shown.transcript, shown.formatted_transcript) == ("four two", "42")

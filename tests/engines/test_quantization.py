@@ -11,7 +11,6 @@ from pipeline.engines.whisper import quantization
 from pipeline.engines.whisper.quantization import (
     Int8Linear,
     PackedLinear,
-    has_fast_bfloat16,
     quantize_linears,
     supports_int8,
 )
@@ -106,7 +105,6 @@ def test_only_float32_layers_are_replaced() -> None:
     assert isinstance(parts[1][0], nn.Linear)
 
 
-@pytest.mark.skipif(not has_fast_bfloat16(), reason="this CPU has no matrix unit for bfloat16")
 def test_a_packed_layer_is_the_layer() -> None:
     layer = _layer(384, 1536).to(torch.bfloat16)
     hidden = torch.randn(1, 170, 384).to(torch.bfloat16)

@@ -17,7 +17,7 @@ CONFIG = SessionConfig(audio_format=AudioFormat(encoding=AudioEncoding.MULAW, sa
 def scene(samples):
     track = SceneTrack(1, CONFIG)
     events = [event for frame in as_heard(samples).reshape(-1, 160) for event in track.advance(frame)]
-    return [event for event in [*events, *track.end()] if event.kind is not SceneKind.SILENCE]
+    return [event for event in [*events, *track.end()] if event.kind not in (SceneKind.SILENCE, SceneKind.MUSIC)]
 
 
 def recordings(*kinds):

@@ -7,8 +7,8 @@ those that began while a longer utterance was under way, and sorts by start time
 
 Rules:
 1. When a final goes out, no other channel owes the final of a closed segment that began earlier.
-2. Results of a channel keep their order: behind a final that is held, the channel's later results and turn events
-   wait; the end of a turn comes behind its last final.
+2. Results of a channel keep their order: behind a final that is held, the channel's later results, notices and turn
+   events wait; the end of a turn comes behind its last final.
 3. Nothing waits longer than the decode of a segment that is closed; that has a bound of its own.
 """
 
@@ -16,11 +16,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from pipeline.events import RecognitionResult, SessionEvent, TurnEvent, TurnKind
+from pipeline.events import RecognitionResult, SessionEvent, SessionNotice, TurnEvent, TurnKind
 from pipeline.types import SAMPLES_PER_MS, CancelDecode, DecodeRequest
 
 _Effect = SessionEvent | DecodeRequest | CancelDecode
-_Ordered = RecognitionResult | TurnEvent
+_Ordered = RecognitionResult | SessionNotice | TurnEvent
 _NEVER_MS = 1 << 62
 
 
@@ -65,7 +65,7 @@ class CallOrder:
         return released
 
     def _may_go(self, tag: int, result: _Ordered) -> bool:
-        if isinstance(result, TurnEvent) or not result.is_final:
+        if not isinstance(result, RecognitionResult) or not result.is_final:
             return True
         for other, channel in self._channels.items():
             if other == tag:
@@ -81,8 +81,14 @@ class CallOrder:
 
 def _must_wait(ordered: _Ordered) -> bool:
     """Whether it goes out with the results that are held back, if only for this moment."""
-    return ordered.kind is TurnKind.ENDED if isinstance(ordered, TurnEvent) else ordered.is_final
+    match ordered:
+        case RecognitionResult():
+            return ordered.is_final
+        case TurnEvent():
+            return ordered.kind is TurnKind.ENDED
+        case SessionNotice():
+            return False
 
 
 def _start_ms(ordered: _Ordered) -> int:
-    return _NEVER_MS if isinstance(ordered, TurnEvent) else ordered.result_start_ms
+    return ordered.result_start_ms if isinstance(ordered, RecognitionResult) else _NEVER_MS

@@ -15,7 +15,7 @@ Rules, each one a property test:
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Final, Literal
 
@@ -30,7 +30,7 @@ from pipeline.events import (
     RecognitionResult,
     SessionNotice,
 )
-from pipeline.frontend import FrontEndEvent
+from pipeline.frontend import ChannelFrontEnd, FrontEndEvent
 from pipeline.line_watch import LineWatch
 from pipeline.ordering import CallOrder
 from pipeline.types import (
@@ -170,7 +170,7 @@ class RecognitionSession:
             self._take_frame(taken)
         elif self._end_received and not self._ended:
             self._ended = True
-            self._take_events({tag: channel.front_end.end() for tag, channel in self._channels.items()})
+            self._take_from_all(ChannelFrontEnd.end)
             self._tell_news(at_end=True)
             self._acknowledge()
         else:
@@ -180,15 +180,14 @@ class RecognitionSession:
     def _take_mark(self, mark: Mark) -> None:
         match mark:
             case Flush():
-                self._take_events({tag: channel.front_end.flush() for tag, channel in self._channels.items()})
+                self._take_from_all(ChannelFrontEnd.flush)
             case SkippedTime():
                 self._skip(mark.num_frames)
             case MissingAudio():
-                missing = {tag: c.front_end.miss_audio(mark.duration_ms) for tag, c in self._channels.items()}
-                self._take_events(missing)
+                self._take_from_all(lambda front_end: front_end.miss_audio(mark.duration_ms))
             case PressedKey():
                 pressed = self._channels[mark.channel_tag]
-                self._effects.extend(pressed.apply(pressed.front_end.press_key(mark.digit)))
+                self._add(pressed.apply(pressed.front_end.press_key(mark.digit)))
             case HintsChange():
                 self._update_hints(mark.update)
 
@@ -201,16 +200,18 @@ class RecognitionSession:
         self._effects.extend(self._line_watch.hear(self._assembler.newest_frame, voiced))
         self._tell_news()
 
-    def _take_events(self, events: dict[int, list[FrontEndEvent]]) -> None:
-        for tag, channel in self._channels.items():
-            self._add(channel.apply(events[tag]))
+    def _take_from_all(self, step: Callable[[ChannelFrontEnd], list[FrontEndEvent]]) -> None:
+        """Lets all front ends take a step before anything of it has effects."""
+        found = [(channel, step(channel.front_end)) for channel in self._channels.values()]
+        for channel, events in found:
+            self._add(channel.apply(events))
 
     def _update_hints(self, update: HintsUpdate) -> None:
         for channel in self._channels.values():
             channel.results.update_hints(update.apply(channel.results.newest_hints), self._now_sample)
 
     def _skip(self, num_frames: int) -> None:
-        self._take_events({tag: channel.front_end.skip(num_frames) for tag, channel in self._channels.items()})
+        self._take_from_all(lambda front_end: front_end.skip(num_frames))
         if self._pair is not None:
             self._pair.skip(num_frames)
         self._num_frames += num_frames

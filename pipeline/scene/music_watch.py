@@ -1,18 +1,8 @@
 """The music of one channel over gaps in its audio: told when it is recognised and when it is over."""
 
-from dataclasses import dataclass
-
+from pipeline.scene.lasting import Lasting
 from pipeline.scene.music import MusicDetector
 from pipeline.types import FRAME_MS, Samples
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Music:
-    """In milliseconds of the channel's audio."""
-
-    begin_ms: int
-    end_ms: int
-    is_over: bool
 
 
 class MusicWatch:
@@ -25,7 +15,7 @@ class MusicWatch:
         self._num_frames = 0
         self._told_begin_frame: int | None = None
 
-    def advance(self, frame: Samples) -> Music | None:
+    def advance(self, frame: Samples) -> Lasting | None:
         """Takes 10 ms at 16 kHz, shape `(160,)`."""
         self._detector.advance(frame)
         self._num_frames += 1
@@ -40,7 +30,7 @@ class MusicWatch:
         told, self._told_begin_frame = self._told_begin_frame, None
         return self._music(told, end if end is not None else self._num_frames - self._first_frame, is_over=True)
 
-    def skip(self, num_frames: int) -> Music | None:
+    def skip(self, num_frames: int) -> Lasting | None:
         """Time passes without audio: music is over."""
         over = self.end()
         self._num_frames += num_frames
@@ -48,13 +38,13 @@ class MusicWatch:
         self._detector = MusicDetector()
         return over
 
-    def end(self) -> Music | None:
+    def end(self) -> Lasting | None:
         """The audio ends."""
         told, self._told_begin_frame = self._told_begin_frame, None
         return None if told is None else self._music(told, self._num_frames - self._first_frame, is_over=True)
 
-    def _music(self, begin_frame: int, end_frame: int, *, is_over: bool) -> Music:
-        return Music(
+    def _music(self, begin_frame: int, end_frame: int, *, is_over: bool) -> Lasting:
+        return Lasting(
             begin_ms=(self._first_frame + begin_frame) * FRAME_MS,
             end_ms=(self._first_frame + end_frame) * FRAME_MS,
             is_over=is_over,

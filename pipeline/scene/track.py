@@ -20,10 +20,11 @@ from pipeline.events import SceneEvent, SceneKind
 from pipeline.scene.cadence import CadenceClassifier, ToneScene
 from pipeline.scene.dtmf import DtmfDetector
 from pipeline.scene.keys import KeyLedger, KeySource
+from pipeline.scene.lasting import Lasting
 from pipeline.scene.listening import BLOCK_SAMPLES, Block, BlockBuffer
-from pipeline.scene.music_watch import Music, MusicWatch
+from pipeline.scene.music_watch import MusicWatch
 from pipeline.scene.presses import KeyPress
-from pipeline.scene.silence import LongSilence, SilenceWatch
+from pipeline.scene.silence import SilenceWatch
 from pipeline.scene.tones import ToneTracker
 from pipeline.types import FRAME_SAMPLES, Samples
 
@@ -75,7 +76,7 @@ class SceneTrack:
         if block is None and music is None:
             return ()
         heard = () if block is None else [*self._hear(block), *self._wait()]
-        return [*heard, *self._music_events(music)]
+        return [*heard, *self._told(SceneKind.MUSIC, music)]
 
     def pass_copy(self) -> Iterable[SceneEvent]:
         """The next 10 ms are a copy of the other channel's, where everything in them is told, silence too."""
@@ -85,7 +86,7 @@ class SceneTrack:
     def speech_began(self, begin_ms: int) -> Iterable[SceneEvent]:
         """Endpointing has found speech, in milliseconds of the channel's audio."""
         self._is_speaking = True
-        return self._silence_events(self._silence.speech_began(begin_ms))
+        return self._told(SceneKind.SILENCE, self._silence.speech_began(begin_ms))
 
     def speech_ended(self, end_ms: int) -> None:
         """And its end."""
@@ -105,14 +106,14 @@ class SceneTrack:
 
     def skip(self, num_frames: int) -> Iterable[SceneEvent]:
         """Time passes without audio."""
-        events = [*self._end_of_audio(), *self._music_events(self._music.skip(num_frames))]
+        events = [*self._end_of_audio(), *self._told(SceneKind.MUSIC, self._music.skip(num_frames))]
         self._buffer.skip(num_frames)
         return [*events, *self._wait()]
 
     def end(self) -> Iterable[SceneEvent]:
         """The stream ends: what is still on is over."""
-        silence = self._silence_events(self._silence.end(self._buffer.now_ms))
-        return [*self._end_of_audio(), *silence, *self._music_events(self._music.end())]
+        silence = self._told(SceneKind.SILENCE, self._silence.end(self._buffer.now_ms))
+        return [*self._end_of_audio(), *silence, *self._told(SceneKind.MUSIC, self._music.end())]
 
     def _hear(self, block: Block) -> Iterator[SceneEvent]:
         if block.energy >= _AUDIBLE_ENERGY:
@@ -134,7 +135,7 @@ class SceneTrack:
 
     def _wait(self) -> Iterator[SceneEvent]:
         if not self._is_speaking:
-            yield from self._silence_events(self._silence.advance(self._buffer.now_ms))
+            yield from self._told(SceneKind.SILENCE, self._silence.advance(self._buffer.now_ms))
 
     def _end_of_audio(self) -> Iterator[SceneEvent]:
         yield from self._key_events(self._dtmf.end())
@@ -150,13 +151,9 @@ class SceneTrack:
         for scene in scenes:
             yield self._event(scene.kind, scene.begin_ms, scene.end_ms, is_over=scene.is_over)
 
-    def _music_events(self, music: Music | None) -> Iterator[SceneEvent]:
-        if music is not None:
-            yield self._event(SceneKind.MUSIC, music.begin_ms, music.end_ms, is_over=music.is_over)
-
-    def _silence_events(self, silence: LongSilence | None) -> Iterator[SceneEvent]:
-        if silence is not None:
-            yield self._event(SceneKind.SILENCE, silence.begin_ms, silence.end_ms, is_over=silence.is_over)
+    def _told(self, kind: SceneKind, lasting: Lasting | None) -> Iterator[SceneEvent]:
+        if lasting is not None:
+            yield self._event(kind, lasting.begin_ms, lasting.end_ms, is_over=lasting.is_over)
 
     def _event(self, kind: SceneKind, begin_ms: int, end_ms: int, *, is_over: bool, digit: str = "") -> SceneEvent:
         return SceneEvent(

@@ -1,6 +1,5 @@
 """`talkpath-bench conditions`: word errors on bad lines, by what is done against noise."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from clients.audio_files import AudioFileError, mix_channels, read_recording, resample
-from clients.bench.machine import this_machine
 from pipeline.benchmarks.conditions import Condition, LineListener, conditions
 from pipeline.benchmarks.schedule import Clip
 from pipeline.benchmarks.talkpath import open_engine
@@ -26,10 +24,12 @@ from server.bench.options import (
     CallsOption,
     Device,
     DeviceOption,
+    JsonOption,
     counting_progress,
     fail,
     recordings_of,
     wide_console,
+    write_figures,
 )
 
 _PERCENT = 100
@@ -60,7 +60,7 @@ def conditions_table(  # noqa: PLR0913  # one parameter an option
     threads: Annotated[int, typer.Option(min=1, help="Of the engine.")] = 2,
     device: DeviceOption = Device.CPU,
     limit: Annotated[int, typer.Option(min=1, help="Utterances, taken evenly from all there are.")] = 6,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Measures word errors by kind and degree of noise, by level, and by what denoising is used for."""
     clips = clips_of(recordings_of(calls, audio), limit)
@@ -78,10 +78,8 @@ def conditions_table(  # noqa: PLR0913  # one parameter an option
     total = ConditionFigures(kind="mean", degree="", wer={m.value: _mean(rows, m) for m in _MODES})
     console.print(_table([*rows, total], model, clips))
     console.print(f"\n{_NOTE}", style="dim")
-    if json_file:
-        facts = {"machine": this_machine().as_json(), "model": model, "utterances": len(clips), "note": _NOTE}
-        content = {**facts, "rows": [asdict(row) for row in rows], "mean": total.wer}
-        json_file.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    facts = {"model": model, "utterances": len(clips), "note": _NOTE}
+    write_figures(json_file, {**facts, "rows": [asdict(row) for row in rows], "mean": total.wer})
 
 
 def _chosen(found: Sequence[Condition], kinds: str) -> list[Condition]:

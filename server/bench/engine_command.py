@@ -1,6 +1,5 @@
 """`talkpath-bench engine`: the same interims and finals through stock transformers, faster-whisper and Talkpath."""
 
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -13,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from clients.bench.machine import this_machine
 from pipeline.benchmarks.contestants import contestants
 from pipeline.benchmarks.running import Cost, Outcome, audio_s, run
 from pipeline.benchmarks.schedule import Clip, schedule
@@ -26,10 +24,12 @@ from server.bench.options import (
     CallsOption,
     Device,
     DeviceOption,
+    JsonOption,
     counting_progress,
     fail,
     recordings_of,
     wide_console,
+    write_figures,
 )
 
 _PERCENT = 100
@@ -68,7 +68,7 @@ def engine(  # noqa: PLR0913  # one parameter an option
     threads: Annotated[int, typer.Option(min=1, help="Of every contestant.")] = 1,
     device: DeviceOption = Device.CPU,
     limit: Annotated[int, typer.Option(min=1, help="Utterances, taken evenly from all there are.")] = 10,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Runs the same interims and finals through stock transformers, faster-whisper and Talkpath, idea by idea."""
     clips = clips_of(recordings_of(calls, audio), limit)
@@ -89,7 +89,6 @@ def engine(  # noqa: PLR0913  # one parameter an option
                 fail(f"{contestant.name}: {error}")
     rows = _figures(clips, outcomes, attrgetter("cpu_s" if device is Device.CPU else "wall_s"))
     facts = {
-        "machine": this_machine().as_json(),
         "model": model,
         "threads": threads,
         "device": device.value,
@@ -101,9 +100,8 @@ def engine(  # noqa: PLR0913  # one parameter an option
     }
     console.print(_table(rows, facts))
     console.print(f"\n{_NOTE}", style="dim")
-    if json_file:
-        content = {**facts, "note": _NOTE, "rows": [asdict(row) for row in rows], "texts": _texts(outcomes)}
-        json_file.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    measured = {"rows": [asdict(row) for row in rows], "texts": _texts(outcomes)}
+    write_figures(json_file, {**facts, "note": _NOTE, **measured})
 
 
 def _figures(clips: Sequence[Clip], outcomes: Sequence[Outcome], spent: Callable[[Cost], float]) -> list[EngineFigures]:

@@ -1,14 +1,17 @@
 """What the benchmarks' commands share: options, progress, the way out."""
 
+import json
 import sys
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from clients.bench.machine import this_machine
 from clients.bench.recordings import read_recordings
 from clients.replay.manifest import ManifestEntry, ManifestError
 
@@ -38,6 +41,16 @@ def recordings_of(calls: Path | None, audio: Path | None) -> tuple[ManifestEntry
         return read_recordings(source)
     except ManifestError as error:
         fail(str(error))
+
+
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Write all figures here.")]
+
+
+def write_figures(file: Path | None, figures: Mapping[str, Any]) -> None:
+    """Writes what was measured, and the machine it was measured on, where the command was asked to."""
+    if file is not None:
+        content = {"machine": this_machine().as_json(), **figures}
+        file.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 DeviceOption = Annotated[Device, typer.Option(help="Where the models run.")]

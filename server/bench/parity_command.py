@@ -1,10 +1,8 @@
 """`talkpath-bench parity`: whether every path of the engine says the same, and what each precision costs and errs."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from clients.bench.machine import this_machine
 from pipeline.benchmarks.parity import (
     Agreement,
     ParityPlan,
@@ -32,10 +29,12 @@ from server.bench.options import (
     CallsOption,
     Device,
     DeviceOption,
+    JsonOption,
     counting_progress,
     fail,
     recordings_of,
     wide_console,
+    write_figures,
 )
 
 _PERCENT = 100
@@ -82,7 +81,7 @@ def parity(  # noqa: PLR0913  # one parameter an option
     threads: Annotated[int, typer.Option(min=1, help="Of the engine.")] = 1,
     device: DeviceOption = Device.CPU,
     limit: Annotated[int | None, typer.Option(min=1, help="Utterances, taken evenly from all. Default: all.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Compares batched with serial decoding, incremental finals with offline ones, and precisions.
 
@@ -101,16 +100,14 @@ def parity(  # noqa: PLR0913  # one parameter an option
     console.print(_precisions_table(figures))
     _show_differences(checks, console)
     console.print(f"\n{_NOTE}", style="dim")
-    if json_file:
-        content = {
-            "machine": this_machine().as_json(),
-            "model": model,
-            "threads": threads,
-            "device": device.value,
-            "checks": [asdict(check) for check in checks],
-            "precisions": [asdict(row) for row in figures],
-        }
-        json_file.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    content = {
+        "model": model,
+        "threads": threads,
+        "device": device.value,
+        "checks": [asdict(check) for check in checks],
+        "precisions": [asdict(row) for row in figures],
+    }
+    write_figures(json_file, content)
     if not all(check.agreement.is_complete for check in checks):
         raise typer.Exit(_EXIT_DIFFERENT)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -14,7 +12,6 @@ import typer
 from rich.table import Table
 
 from clients.audio_files import encode_mulaw, to_pcm16
-from clients.bench.machine import this_machine
 from pipeline.benchmarks.frontend_profile import LINE_RATE_HZ, StageFigures, line_noise, profile_front_end
 from pipeline.benchmarks.schedule import Clip
 from pipeline.benchmarks.talkpath import open_engine
@@ -22,7 +19,7 @@ from pipeline.benchmarks.variants import Setup
 from pipeline.errors import TalkpathError
 from pipeline.types import CORE_SAMPLE_RATE_HZ, Samples
 from server.bench.clips import clips_of
-from server.bench.options import AudioOption, CallsOption, fail, recordings_of, wide_console
+from server.bench.options import AudioOption, CallsOption, JsonOption, fail, recordings_of, wide_console, write_figures
 
 if TYPE_CHECKING:
     from pipeline.benchmarks.engine_profile import PassFigures
@@ -49,7 +46,7 @@ def profile(  # noqa: PLR0913  # one parameter an option
     precision: Annotated[str, typer.Option(help="Of the engine.")] = "auto",
     rows: Annotated[str, typer.Option(help="Rows of a decoder step.")] = "1,8",
     threads: Annotated[int, typer.Option(min=1, help="Of the engine.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+    json_file: JsonOption = None,
 ) -> None:
     """Shows where the time of engine and audio front end goes, on the CPU."""
     # Imported when there is something to measure: they bring torch.
@@ -75,18 +72,16 @@ def profile(  # noqa: PLR0913  # one parameter an option
         console.print(_pass_table(passes))
     console.print(_stages_table(stages))
     console.print(f"\n{_NOTE}", style="dim")
-    if json_file:
-        content = {
-            "machine": this_machine().as_json(),
-            "model": model,
-            "threads": threads,
-            "read_bytes_per_s": bytes_per_s,
-            "engine": asdict(found),
-            "front_end_us_per_frame": {
-                name: {figures.stage: figures.us_per_frame for figures in found} for name, found in stages.items()
-            },
-        }
-        json_file.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    content = {
+        "model": model,
+        "threads": threads,
+        "read_bytes_per_s": bytes_per_s,
+        "engine": asdict(found),
+        "front_end_us_per_frame": {
+            name: {figures.stage: figures.us_per_frame for figures in found} for name, found in stages.items()
+        },
+    }
+    write_figures(json_file, content)
 
 
 def _speech(clips: Sequence[Clip]) -> Samples:

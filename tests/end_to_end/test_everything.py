@@ -5,17 +5,17 @@ from typing import Any
 
 import jiwer
 import pytest
-from whisper_normalizer.english import EnglishTextNormalizer
 
 from pipeline.config import SessionConfig
 from pipeline.engines.whisper.engine import WhisperEngine
 from pipeline.engines.whisper.settings import WhisperSettings
 from pipeline.events import RecognitionResult, SceneEvent, SceneKind
 from pipeline.session import RecognitionSession
-from pipeline.types import AudioEncoding, AudioFormat, DecodeRequest, DecodeResult
-from tests.engines.support import batch
+from pipeline.types import AudioEncoding, AudioFormat
+from tests.engines.support import finals_alone
 from tests.support.audio import SAMPLE_CALLS, encode_mulaw, load, manifest, split
 from tests.support.drivers import Log, run_lockstep
+from tests.support.texts import words
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,6 @@ MAX_WER = 0.06
 TOLERANCE_MS = 100
 SILENCE_TOLERANCE_MS = 250
 """Endpointing says where speech ends, a little late."""
-_normalize = EnglishTextNormalizer()
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +37,12 @@ def truth() -> dict[str, Any]:
 def log() -> Iterator[Log]:
     engine = WhisperEngine(WhisperSettings(model="base"))
 
-    def answer(request: DecodeRequest) -> DecodeResult:
-        return engine.transcribe(batch(request))[0] if request.is_final else DecodeResult(request_id=request.request_id)
-
     audio_format = AudioFormat(encoding=AudioEncoding.MULAW, sample_rate_hz=RATE_HZ, num_channels=2)
     session = RecognitionSession("call", SessionConfig(audio_format=audio_format, scene_events=True))
     interleaved = encode_mulaw(load(SAMPLE_CALLS / NAME, RATE_HZ).T.reshape(-1))
-    yield run_lockstep(session, split(interleaved, [CHUNK_BYTES]), answer)
+    yield run_lockstep(session, split(interleaved, [CHUNK_BYTES]), finals_alone(engine))
     session.close()
     engine.close()
-
-
-def words(text: str) -> str:
-    return _normalize(text)
 
 
 def finals(log: Log) -> list[RecognitionResult]:
@@ -72,7 +64,7 @@ def span_ms(sound: dict[str, Any]) -> tuple[float, float]:
 def test_each_party_has_its_own_words(log: Log, truth: dict[str, Any]) -> None:
     for channel in truth["channels"]:
         said = " ".join(f.alternatives[0].transcript for f in finals(log) if f.channel_tag == channel["channel_tag"])
-        assert jiwer.wer(words(channel["text"]), words(said)) <= MAX_WER
+        assert jiwer.wer(" ".join(words(channel["text"])), " ".join(words(said))) <= MAX_WER
 
 
 def test_turns_come_in_the_order_they_were_taken(log: Log, truth: dict[str, Any]) -> None:

@@ -6,17 +6,17 @@ from itertools import cycle
 import jiwer
 import numpy as np
 import pytest
-from whisper_normalizer.english import EnglishTextNormalizer
 
 from pipeline.config import SessionConfig
 from pipeline.engines.whisper.engine import WhisperEngine
 from pipeline.engines.whisper.settings import WhisperSettings
 from pipeline.events import RecognitionResult
 from pipeline.session import RecognitionSession
-from pipeline.types import AudioEncoding, AudioFormat, DecodeRequest, DecodeResult, EndReason, Samples
-from tests.engines.support import batch, request, text
+from pipeline.types import AudioEncoding, AudioFormat, EndReason, Samples
+from tests.engines.support import batch, finals_alone, request, text
 from tests.support.audio import SAMPLE_CALLS, linear16, load, manifest, require_data, split
 from tests.support.drivers import run_lockstep
+from tests.support.texts import words
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,6 @@ LEVEL_RMS = 0.1
 QUIET_SHARE = 0.02
 """Of the loudest 10 ms."""
 MAX_EXTRA_WER = 0.01
-_normalize = EnglishTextNormalizer()
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,6 @@ def engine():
     engine.close()
 
 
-def words(said: str) -> list[str]:
-    return _normalize(said).split()
-
-
 def without_pauses(samples: Samples) -> Samples:
     """At one level, with nothing at the ends and no pause longer than 200 ms."""
     windows = samples[: len(samples) // WINDOW_SAMPLES * WINDOW_SAMPLES].reshape(-1, WINDOW_SAMPLES)
@@ -72,11 +67,8 @@ def without_pauses(samples: Samples) -> Samples:
 
 
 def listen(engine: WhisperEngine, samples: Samples) -> Heard:
-    def answer(asked: DecodeRequest) -> DecodeResult:
-        return engine.transcribe(batch(asked))[0] if asked.is_final else DecodeResult(request_id=asked.request_id)
-
     config = SessionConfig(audio_format=AudioFormat(encoding=AudioEncoding.LINEAR16, sample_rate_hz=RATE_HZ))
-    log = run_lockstep(RecognitionSession("long", config), split(linear16(samples), [3_200]), answer)
+    log = run_lockstep(RecognitionSession("long", config), split(linear16(samples), [3_200]), finals_alone(engine))
     finals = [result for result in log.of(RecognitionResult) if result.is_final]
     return Heard(finals, [words(final.alternatives[0].transcript if final.alternatives else "") for final in finals])
 

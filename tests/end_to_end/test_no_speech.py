@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from soxr import resample
-from whisper_normalizer.english import EnglishTextNormalizer
 
 from pipeline.audio.codecs import decode
 from pipeline.config import SessionConfig
@@ -23,12 +22,12 @@ from tests.engines.support import batch, request
 from tests.support.audio import SAMPLE_CALLS, encode_mulaw, load, manifest, require_data, split
 from tests.support.drivers import run_lockstep
 from tests.support.noises import LEVELS_DB, RATE_HZ, at_level, mixtures, quiet_lines, recordings
+from tests.support.texts import words
 
 pytestmark = pytest.mark.slow
 
 MINUTES = float(os.environ.get("TALKPATH_NO_SPEECH_MINUTES", "4"))
 CHUNK_BYTES = 1_600
-_normalize = EnglishTextNormalizer()
 _DIGITS = "read/fsdd"
 _QUIET_RMS = 0.01
 """-40 dBFS."""
@@ -48,10 +47,6 @@ def engine() -> Iterator[WhisperEngine]:
     engine = WhisperEngine(WhisperSettings())
     yield engine
     engine.close()
-
-
-def words(text: str) -> list[str]:
-    return _normalize(text).split()
 
 
 def results(engine: WhisperEngine, samples: Samples) -> list[RecognitionResult]:

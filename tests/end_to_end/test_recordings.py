@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import jiwer
 import numpy as np
 import pytest
-from whisper_normalizer.english import EnglishTextNormalizer
 
 from pipeline.config import SessionConfig
 from pipeline.engines.whisper.engine import WhisperEngine
@@ -17,6 +16,7 @@ from pipeline.engines.whisper.settings import WhisperSettings
 from pipeline.events import RecognitionResult
 from pipeline.session import NEED_AUDIO, RecognitionSession
 from pipeline.types import AudioEncoding, AudioFormat, Batch, DecodeHints, DecodeRequest
+from tests.support import texts
 from tests.support.audio import encode_mulaw, load, manifest, require_data
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
@@ -25,11 +25,10 @@ RATE_HZ = 8_000
 NUM_FILES = 88
 NUM_SESSIONS = 8
 MAX_WER_PERCENT = 4.2
-_normalize = EnglishTextNormalizer()
 
 
 def words(text):
-    return _normalize(text.replace("#", " pound ").replace("*", " star ")).split()
+    return texts.words(text.replace("#", " pound ").replace("*", " star "))
 
 
 @dataclass

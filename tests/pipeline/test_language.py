@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import DenoisingMode, HintsUpdate, SessionConfig, VadMode
@@ -138,6 +138,9 @@ def audio_of(utterances: list[tuple[int, float]]) -> bytes:
     sizes=st.lists(st.integers(40, 4_000), min_size=1, max_size=4),
     delays=st.lists(st.integers(0, 60), min_size=1, max_size=7),
     honour_cancel=st.booleans(),
+)
+@example(  # both answers come at once: the lock that falls with the second one is told behind the first
+    utterances=[(200, LOUD), (1820, FAINT), (1150, LOUD)], sizes=[40, 1776], delays=[32], honour_cancel=False
 )
 @settings(max_examples=25, deadline=None)
 def test_languages_depend_on_finals_alone_never_on_when_they_came(utterances, sizes, delays, honour_cancel):

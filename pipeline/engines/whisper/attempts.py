@@ -70,7 +70,9 @@ class Attempts:
         thresholds = [self._given(plan) for plan in plans]
         attempts = [[self._judged(o, t)] for o, t in zip(outcomes, thresholds, strict=True)]
         for i, tried in enumerate(attempts):
-            if frames and self._loops(tried[0], thresholds[i]) and (num_repeats := count_repeats(frames[i])):
+            # What was accepted does not loop.
+            may_loop = frames and tried[0].verdict is not Verdict.ACCEPTED and self._loops(tried[0])
+            if may_loop and (num_repeats := count_repeats(frames[i])):
                 attempts[i] = [self._repeating(cross.select([i]), plans[i], thresholds[i], num_repeats)]
         for temperature in FALLBACK_TEMPERATURES:
             doubtful = [i for i, tried in enumerate(attempts) if tried[-1].verdict is Verdict.DOUBTFUL]
@@ -81,9 +83,9 @@ class Attempts:
                 attempts[i].append(self._judged(outcome, thresholds[i]))
         return [self._settled(tried, t) for tried, t in zip(attempts, thresholds, strict=True)]
 
-    def _loops(self, attempt: _Attempt, thresholds: GateThresholds) -> bool:
+    def _loops(self, attempt: _Attempt) -> bool:
         best = attempt.outcome.candidates[0]
-        return repeats_itself(thresholds, self._search.vocabulary.decode(best.tokens), best.tokens)
+        return repeats_itself(self._thresholds, self._search.vocabulary.decode(best.tokens), best.tokens)
 
     def _repeating(self, cross: CrossStates, plan: RowPlan, thresholds: GateThresholds, num_repeats: int) -> _Attempt:
         """Decodes a row whose audio says the same so often."""
@@ -113,11 +115,7 @@ class Attempts:
         return Found(candidates=tuple(_with_loop_cut(candidate, 1) for candidate in best.outcome.candidates))
 
     def _preference(self, attempt: _Attempt) -> tuple[bool, float]:
-        candidate = attempt.outcome.candidates[0]
-        text = self._search.vocabulary.decode(candidate.tokens)
-        # With certainty granted, what is still doubtful is a loop.
-        loops = judge(self._thresholds, text, candidate.tokens, 0.0, 0.0) is not Verdict.ACCEPTED
-        return (not loops, attempt.merit)
+        return (not self._loops(attempt), attempt.merit)
 
 
 def _for_interims(thresholds: GateThresholds) -> GateThresholds:

@@ -17,7 +17,7 @@ from pipeline.engines.whisper.cache import CrossStates
 from pipeline.engines.whisper.contexts import SegmentContext, SegmentContexts
 from pipeline.engines.whisper.features import LogMel
 from pipeline.engines.whisper.hypotheses import HeardAudio, make_hypotheses, settle
-from pipeline.engines.whisper.info import describe
+from pipeline.engines.whisper.info import ENGLISH, describe
 from pipeline.engines.whisper.language import Languages, languages_of
 from pipeline.engines.whisper.model import build_model, choose_device, choose_precision
 from pipeline.engines.whisper.requests import level_dbfs, refusal
@@ -40,7 +40,6 @@ from pipeline.types import (
     Hypothesis,
 )
 
-_ENGLISH = "en"
 _ENGLISH_TOKENS_PER_S = 12.0
 _OTHER_TOKENS_PER_S = 30.0
 _INTERIM_BUDGET = 0.6
@@ -215,7 +214,7 @@ class WhisperEngine:
 
     def _languages(self, cross: CrossStates, requests: Sequence[DecodeRequest]) -> list[Languages]:
         if not self._info.can_detect_language:
-            return [Languages(code=_ENGLISH)] * len(requests)
+            return [Languages(code=ENGLISH)] * len(requests)
         return languages_of(self._model, cross, [request.hints for request in requests])
 
     def _plan(self, request: DecodeRequest, language_code: str) -> RowPlan:
@@ -226,7 +225,7 @@ class WhisperEngine:
         if not self._settings.timestamps:
             prompt.append(vocabulary.no_timestamps)
         audio_s = len(request.audio) / CORE_SAMPLE_RATE_HZ
-        tokens_per_s = _ENGLISH_TOKENS_PER_S if language_code == _ENGLISH else _OTHER_TOKENS_PER_S
+        tokens_per_s = _ENGLISH_TOKENS_PER_S if language_code == ENGLISH else _OTHER_TOKENS_PER_S
         budget = token_budget(audio_s, len(prompt), spec.max_tokens, tokens_per_s)
         # Finals end where the model ends them: nothing that it doubts itself becomes part of the transcript.
         doubts_ends = not request.is_final and not self._settings.timestamps

@@ -72,17 +72,19 @@ class GateThresholds:
         no_speech, log_prob = self.sure_max_no_speech_prob, self.sure_min_log_prob
         return replace(
             self,
-            max_no_speech_prob=_between(self.max_no_speech_prob, max(self.max_no_speech_prob, no_speech), share),
-            max_doubtful_no_speech_prob=_between(
-                self.max_doubtful_no_speech_prob, max(self.max_doubtful_no_speech_prob, no_speech), share
-            ),
-            min_mean_log_prob=_between(self.min_mean_log_prob, min(self.min_mean_log_prob, log_prob), share),
-            min_interim_log_prob=_between(self.min_interim_log_prob, min(self.min_interim_log_prob, log_prob), share),
+            max_no_speech_prob=_raised(self.max_no_speech_prob, no_speech, share),
+            max_doubtful_no_speech_prob=_raised(self.max_doubtful_no_speech_prob, no_speech, share),
+            min_mean_log_prob=_lowered(self.min_mean_log_prob, log_prob, share),
+            min_interim_log_prob=_lowered(self.min_interim_log_prob, log_prob, share),
         )
 
 
-def _between(low: float, high: float, share: float) -> float:
-    return low + (high - low) * share
+def _raised(value: float, high: float, share: float) -> float:
+    return value + max(0.0, high - value) * share
+
+
+def _lowered(value: float, low: float, share: float) -> float:
+    return value + min(0.0, low - value) * share
 
 
 class Verdict(Enum):

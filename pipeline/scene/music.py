@@ -46,6 +46,8 @@ _LAGS = 2
 _SCORED_DBFS = -54.0
 """What is quieter has no say; with -60 dBFS six seconds of a recorded call passed for music."""
 _SCORED_FRAME_ENERGY = FRAME_SAMPLES * 10 ** (_SCORED_DBFS / 10)
+_SCORED_UNDER_LOUDEST = 1e-4
+"""-40 dB: what a line's own hum is under the voices on it, however much both were amplified on the way."""
 _AUDIBLE_DBFS = -66.0
 """What is louder may belong to music once that is found: many a piece begins and ends very softly."""
 _AUDIBLE_FRAME_ENERGY = FRAME_SAMPLES * 10 ** (_AUDIBLE_DBFS / 10)
@@ -80,6 +82,8 @@ class MusicDetector:
         self._audio = np.zeros(_KEPT_SAMPLES + _BLOCK_FRAMES * FRAME_SAMPLES, np.float32)
         self._peaks = np.zeros((_LAGS * _LAG_HOPS, _HIGHEST_BIN - _LOWEST_BIN), np.bool_)
         self._hops: deque[_Hops] = deque([np.zeros(4)] * _REMEMBERED_HOPS, maxlen=_REMEMBERED_HOPS)
+        self._scored_frame_energy = _SCORED_FRAME_ENERGY
+        """Rises with the loudest block so far."""
         self._is_sounding_block = False
         self._run_start_frame = 0
         self._last_loud_frame = -_SILENCE_FRAMES
@@ -112,7 +116,7 @@ class MusicDetector:
             if self._num_frames - self._last_loud_frame > _RUN_GAP_FRAMES:
                 self._run_start_frame = self._num_frames
             self._last_loud_frame = self._num_frames
-            self._is_sounding_block |= energy >= _SCORED_FRAME_ENERGY
+            self._is_sounding_block |= energy >= self._scored_frame_energy
         self._num_frames += 1
         if position == _BLOCK_FRAMES - 1:
             self._close_block()
@@ -123,6 +127,9 @@ class MusicDetector:
         else:
             self._peaks[:] = False
             self._hops.extend([np.zeros(4)] * _BLOCK_HOPS)
+        newest = self._audio[_KEPT_SAMPLES:]
+        scored_frame_energy = _SCORED_UNDER_LOUDEST * float(np.dot(newest, newest)) / _BLOCK_FRAMES
+        self._scored_frame_energy = max(self._scored_frame_energy, scored_frame_energy)
         self._audio[:_KEPT_SAMPLES] = self._audio[-_KEPT_SAMPLES:]
         self._is_sounding_block = False
         self._judge()
@@ -144,7 +151,7 @@ class MusicDetector:
         inner, new = power[:, 1:-1], peaks[_LAGS * _LAG_HOPS :]
         share = (inner * held).sum(axis=1) / np.maximum((inner * new).sum(axis=1), np.finfo(np.float32).tiny)
         energies = np.einsum("ij,ij->i", windows[:, _KEPT_SAMPLES:], windows[:, _KEPT_SAMPLES:])
-        sounding = energies >= _HOP_FRAMES * _SCORED_FRAME_ENERGY
+        sounding = energies >= _HOP_FRAMES * self._scored_frame_energy
         rows = np.stack([held.sum(axis=1), new.sum(axis=1), share, sounding], axis=1).astype(np.float64)
         return list(rows * sounding[:, None])
 

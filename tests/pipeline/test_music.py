@@ -147,13 +147,24 @@ def test_speech_behind_music_ends_it():
     assert abs(stretches[0][1] - len(music) // FRAME_SAMPLES) <= 100
 
 
+@pytest.mark.parametrize("gain_db", [0, 12])
+def test_a_hum_far_under_the_voice_is_not_music_however_loud_the_line(gain_db):
+    voice = load(SAMPLE_CALLS / "clip_hello.wav", RATE_HZ)[0]
+    hum = at_level(chords_with_drums(20), -62)
+    line = np.concatenate([at_level(voice, -15), quiet(20)])
+    line[-len(quiet(20)) :] += hum[: len(quiet(20))]
+    assert hear(np.clip(line * 10 ** (gain_db / 20), -1, 1).astype(np.float32))[0] == []
+
+
 @pytest.mark.data
-def test_no_recorded_speech_or_noise_is_music():
+@pytest.mark.parametrize("gain_db", [-12, 0, 6])
+def test_no_recorded_speech_or_noise_is_music(gain_db):
     folder = require_data()
     called_music = []
     for row in manifest(folder):
         if row["kind"] in (*SPEECH_KINDS, "noise", "dtmf"):
             for channel in load(folder / str(row["path"]), RATE_HZ):
+                channel = np.clip(channel * 10 ** (gain_db / 20), -1, 1).astype(np.float32)
                 if hear(np.concatenate([channel, quiet(2)]))[0]:
                     called_music.append(row["path"])
     assert called_music == []

@@ -79,6 +79,8 @@ class RecognitionResult:
     """Leading characters of the first transcript that will not change."""
     result_start_ms: int
     result_end_ms: int
+    speech_start_ms: int
+    """Where speech began, behind the pre-roll; first-interim latency counts from here."""
     speech_end_ms: int
     """Where speech was last heard; finalization latency counts from here."""
     end_reason: EndReason | None = None

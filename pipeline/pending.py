@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from pipeline.config import SessionConfig
 from pipeline.events import RecognitionResult, WithheldReason
 from pipeline.language import SegmentLanguage
+from pipeline.segmentation import OpenSegment
 from pipeline.stabilization import Stabilizer
 from pipeline.types import CORE_SAMPLE_RATE_HZ, SAMPLES_PER_MS, DecodeResult, SpeechSegment
 
@@ -31,9 +31,10 @@ class EarlyFinal:
 class PendingSegment:
     """One segment from its first request to its final."""
 
-    def __init__(self, segment_id: str, start_sample: int, stabilizer: Stabilizer, language: SegmentLanguage) -> None:
-        self.segment_id = segment_id
-        self.start_sample = start_sample
+    def __init__(self, heard: OpenSegment | SpeechSegment, stabilizer: Stabilizer, language: SegmentLanguage) -> None:
+        self.segment_id = heard.segment_id
+        self.start_sample = heard.start_sample
+        self.speech_start_sample = heard.speech_start_sample
         self.stabilizer = stabilizer
         self.language = language
         self.language_is_settled = False
@@ -62,7 +63,6 @@ class PendingSegment:
         return self.closed
 
 
-def speech_s(closed: SpeechSegment, config: SessionConfig) -> float:
+def speech_s(closed: SpeechSegment) -> float:
     """From where speech began to where it was last heard."""
-    pre_roll_samples = config.endpointing.pre_roll_ms * SAMPLES_PER_MS
-    return max(0, closed.speech_end_sample - closed.start_sample - pre_roll_samples) / CORE_SAMPLE_RATE_HZ
+    return max(0, closed.speech_end_sample - closed.speech_start_sample) / CORE_SAMPLE_RATE_HZ

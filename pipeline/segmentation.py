@@ -35,6 +35,8 @@ class OpenSegment:
     channel_tag: int
     start_sample: int
     """Call clock at 16 kHz."""
+    speech_start_sample: int
+    """Where speech began behind the pre-roll, call clock at 16 kHz; the start itself where an utterance was cut."""
     samples: Samples = field(repr=False, compare=False)
     speech_score: float = 0.0
     """Mean score of the voiced frames, 0 to 1."""
@@ -43,9 +45,10 @@ class OpenSegment:
 class _Recording:
     """The audio of one open segment, and where it could best be cut."""
 
-    def __init__(self, segment_id: str, start_frame: int, max_frames: int) -> None:
+    def __init__(self, segment_id: str, start_frame: int, speech_start_frame: int, max_frames: int) -> None:
         self.segment_id = segment_id
         self.start_frame = start_frame
+        self.speech_start_frame = speech_start_frame
         self.num_frames = 0
         self.cut_frames = 0
         """Length up to the quietest point in the search range; 0 while there is none."""
@@ -160,7 +163,7 @@ class Segmenter:
         since_onset = self._frame - speech_frame
         before = recent[: max(0, len(recent) - since_onset)]
         self._recent.clear()
-        self._start_recording(recent[-(since_onset + self._pre_roll_of(before)) :])
+        self._start_recording(recent[-(since_onset + self._pre_roll_of(before)) :], speech_frame)
 
     def close(self, speech_end_frame: int, reason: EndReason) -> SpeechSegment:
         """Ends the open segment. Audio behind the post-roll is kept as pre-roll of the next."""
@@ -184,7 +187,8 @@ class Segmenter:
         recording = self._open_recording()
         at_limit = reason is EndReason.MAX_LENGTH and recording.cut_frames
         num_frames = recording.cut_frames if at_limit else recording.num_frames
-        self._start_recording(recording.frames_behind(num_frames))
+        rest = recording.frames_behind(num_frames)
+        self._start_recording(rest, self._frame - len(rest))
         return self._segment(recording, num_frames, speech_end_frame, reason)
 
     @property
@@ -210,14 +214,16 @@ class Segmenter:
             segment_id=recording.segment_id,
             channel_tag=self._channel_tag,
             start_sample=self._sample_at(recording.start_frame),
+            speech_start_sample=self._sample_at(recording.speech_start_frame),
             samples=recording.audio(num_frames),
             speech_score=recording.speech_score(num_frames),
         )
 
-    def _start_recording(self, frames: list[ScoredFrame]) -> None:
+    def _start_recording(self, frames: list[ScoredFrame], speech_frame: int) -> None:
         self._num_segments += 1
         segment_id = f"{self._channel_tag}-{self._num_segments}"
-        self._recording = _Recording(segment_id, self._frame - len(frames), self._max_frames)
+        start_frame = self._frame - len(frames)
+        self._recording = _Recording(segment_id, start_frame, max(start_frame, speech_frame), self._max_frames)
         for frame, score in frames:
             self._recording.append(frame, score)
 
@@ -234,6 +240,7 @@ class Segmenter:
             segment_id=recording.segment_id,
             channel_tag=self._channel_tag,
             start_sample=self._sample_at(recording.start_frame),
+            speech_start_sample=self._sample_at(min(recording.speech_start_frame, end_frame)),
             speech_end_sample=self._sample_at(min(speech_end_frame, end_frame)),
             samples=recording.audio(num_frames),
             speech_score=recording.speech_score(num_frames),

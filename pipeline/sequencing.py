@@ -73,7 +73,7 @@ class ResultSequencer:
 
     def request_interim(self, heard: OpenSegment, speech_end_sample: int) -> Iterator[SequencerEffect]:
         """Asks for the words of the segment under way."""
-        segment = self._find(heard.segment_id, heard.start_sample)
+        segment = self._find(heard)
         yield from self._cancel(segment)
         request = self._request(segment, heard, speech_end_sample, is_final=False)
         segment.in_flight = request.request_id
@@ -81,7 +81,7 @@ class ResultSequencer:
 
     def request_early_final(self, heard: OpenSegment, speech_end_sample: int) -> Iterator[SequencerEffect]:
         """Asks for the final words of a segment that may be over."""
-        segment = self._find(heard.segment_id, heard.start_sample)
+        segment = self._find(heard)
         yield from self._cancel(segment)
         request = self._request(segment, heard, speech_end_sample, is_final=True)
         segment.in_flight = request.request_id
@@ -90,7 +90,7 @@ class ResultSequencer:
 
     def request_final(self, closed: SpeechSegment) -> Iterator[SequencerEffect]:
         """Asks for the final words of a closed segment, if that has not been done already."""
-        segment = self._find(closed.segment_id, closed.start_sample)
+        segment = self._find(closed)
         segment.closed = closed
         early = segment.early
         if early is not None and early.revision == segment.revision and early.num_samples == len(closed.samples):
@@ -102,7 +102,7 @@ class ResultSequencer:
 
     def withhold(self, closed: SpeechSegment, reason: WithheldReason) -> Iterator[SequencerEffect]:
         """Gives a closed segment a final without words, whatever was asked for it."""
-        segment = self._find(closed.segment_id, closed.start_sample)
+        segment = self._find(closed)
         segment.closed, segment.withheld = closed, reason
         yield from self._cancel(segment)
         self._forget_requests(segment)
@@ -136,12 +136,11 @@ class ResultSequencer:
                 segment_id=segment.segment_id, transcript=shown[0].transcript, speech_end_sample=speech_end_sample
             )
 
-    def _find(self, segment_id: str, start_sample: int) -> PendingSegment:
-        if not self._segments or self._segments[-1].segment_id != segment_id:
+    def _find(self, heard: OpenSegment | SpeechSegment) -> PendingSegment:
+        if not self._segments or self._segments[-1].segment_id != heard.segment_id:
             stabilizer = Stabilizer(self._config.interim.stable_after_ms)
-            pre_roll_samples = self._config.endpointing.pre_roll_ms * SAMPLES_PER_MS
-            language = self._languages.of(start_sample + pre_roll_samples)
-            self._segments.append(PendingSegment(segment_id, start_sample, stabilizer, language))
+            language = self._languages.of(heard.speech_start_sample)
+            self._segments.append(PendingSegment(heard, stabilizer, language))
         return self._segments[-1]
 
     def _cancel(self, segment: PendingSegment) -> Iterator[CancelDecode]:
@@ -207,6 +206,7 @@ class ResultSequencer:
             stable_length=text.stable_length,
             result_start_ms=segment.start_ms,
             result_end_ms=end_ms,
+            speech_start_ms=segment.speech_start_sample // SAMPLES_PER_MS,
             speech_end_ms=speech_end_sample // SAMPLES_PER_MS,
         )
 
@@ -235,7 +235,7 @@ class ResultSequencer:
             return
         segment.language_is_settled = True
         closed = segment.closed_segment
-        verdict = segment.language.hear(result.language_probabilities, speech_s(closed, self._config))
+        verdict = segment.language.hear(result.language_probabilities, speech_s(closed))
         if verdict.newly_locked is not None:
             percent = round(_PERCENT * verdict.newly_locked)
             yield SessionNotice(
@@ -266,6 +266,7 @@ class ResultSequencer:
             stable_length=len(alternatives[0].transcript) if alternatives else 0,
             result_start_ms=segment.start_ms,
             result_end_ms=end_ms,
+            speech_start_ms=segment.speech_start_sample // SAMPLES_PER_MS,
             speech_end_ms=closed.speech_end_sample // SAMPLES_PER_MS,
             end_reason=closed.end_reason,
             withheld=segment.withheld,

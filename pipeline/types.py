@@ -71,6 +71,8 @@ class SpeechSegment:
     channel_tag: int
     start_sample: int
     """Call clock at 16 kHz."""
+    speech_start_sample: int
+    """Where speech began behind the pre-roll, call clock at 16 kHz; the start itself where an utterance was cut."""
     speech_end_sample: int
     """Where speech was last heard, call clock at 16 kHz."""
     samples: Samples = field(repr=False, compare=False)

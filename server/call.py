@@ -248,9 +248,7 @@ class Call:
         if event.result_id in self._interim_shown:
             return ResultLatency()
         self._interim_shown.add(event.result_id)
-        # The segment starts with its pre-roll; speech begins behind it.
-        speech_start_ms = event.result_start_ms + self._config.session.endpointing.pre_roll_ms
-        return ResultLatency(first_interim_s=now_s - self._arrivals.arrived_s(speech_start_ms))
+        return ResultLatency(first_interim_s=now_s - self._arrivals.arrived_s(event.speech_start_ms))
 
     def _fill_gap(self, duration_ms: int) -> bool:
         """The caller has fallen silent; False while audio of it still waits to be read."""

@@ -28,7 +28,7 @@ def results() -> ResultSequencer:
 
 def _open(seconds: float) -> OpenSegment:
     samples = np.zeros(int(16_000 * seconds), np.float32)
-    return OpenSegment(segment_id="1-1", channel_tag=1, start_sample=0, samples=samples)
+    return OpenSegment(segment_id="1-1", channel_tag=1, start_sample=0, speech_start_sample=0, samples=samples)
 
 
 def _closed(seconds: float) -> SpeechSegment:
@@ -36,6 +36,7 @@ def _closed(seconds: float) -> SpeechSegment:
         segment_id="1-1",
         channel_tag=1,
         start_sample=0,
+        speech_start_sample=0,
         speech_end_sample=8_000,
         samples=np.zeros(int(16_000 * seconds), np.float32),
         end_reason=EndReason.SILENCE,

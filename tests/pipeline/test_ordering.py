@@ -23,6 +23,7 @@ def result(tag, start_ms, *, is_final=True):
         stable_length=0,
         result_start_ms=start_ms,
         result_end_ms=start_ms + 500,
+        speech_start_ms=start_ms,
         speech_end_ms=start_ms + 400,
     )
 

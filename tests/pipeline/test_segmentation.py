@@ -43,6 +43,7 @@ def test_where_the_line_was_unsure_before_the_onset_more_is_kept(unsure_frames, 
     needed_sample = segmenter.earliest_needed_sample
     segmenter.open(speech_frame=300)
     assert segmenter.open_segment.start_sample == (300 - pre_roll_frames) * FRAME_SAMPLES
+    assert segmenter.open_segment.speech_start_sample == 300 * FRAME_SAMPLES
     assert needed_sample <= segmenter.open_segment.start_sample
 
 

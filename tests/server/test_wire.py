@@ -173,6 +173,7 @@ results = st.builds(
     stable_length=st.integers(0, 30),
     result_start_ms=st.integers(0, 10**9),
     result_end_ms=st.integers(0, 10**9),
+    speech_start_ms=st.integers(0, 10**9),
     speech_end_ms=st.integers(0, 10**9),
     end_reason=st.none() | st.sampled_from(EndReason),
 )
@@ -246,6 +247,7 @@ def test_words_carry_what_was_asked_for(times: bool, confidences: bool) -> None:
         stable_length=3,
         result_start_ms=0,
         result_end_ms=20,
+        speech_start_ms=10,
         speech_end_ms=20,
         end_reason=EndReason.FLUSH,
     )
@@ -467,6 +469,7 @@ def test_formatted_text_is_sent_beside_the_words():
         stable_length=8,
         result_start_ms=0,
         result_end_ms=900,
+        speech_start_ms=300,
         speech_end_ms=600,
         end_reason=EndReason.SILENCE,
     )

@@ -1,7 +1,7 @@
 """Fifty invented names of the contact-centre world, each in a sentence; no model knows them, hints can teach them."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -67,15 +67,69 @@ RARE_NAMES = (
     ("Orbis Kiteline", "The booking was made with Orbis Kiteline online."),
 )
 
+HELD_OUT_NAMES = (
+    ("Belvatrone", "I was told to take Belvatrone after meals."),
+    ("Cintrapid", "Is there a cheaper version of Cintrapid?"),
+    ("Fexolumab", "My insurance rejected Fexolumab last week."),
+    ("Nardozine", "She ran out of Nardozine on Friday."),
+    ("Pelistrax", "The pharmacy gave me Pelistrax by mistake."),
+    ("Ruvendal", "Can I take Ruvendal with coffee?"),
+    ("Sorbinexa", "I have been on Sorbinexa for two years."),
+    ("Umbratide", "The doctor wants me to start with Umbratide."),
+    ("Yavosin", "He had a bad reaction to Yavosin."),
+    ("Glentizole", "How many tablets of Glentizole are in a pack?"),
+    ("Arkwellia", "We moved our pension to Arkwellia in March."),
+    ("Bondarela", "The letter from Bondarela says I owe money."),
+    ("Credivanta", "I have a loan with Credivanta."),
+    ("Finnovelle", "The card from Finnovelle has not arrived."),
+    ("Ledgerine", "I pay my bills through Ledgerine."),
+    ("Mutualis", "My policy with Mutualis ends in June."),
+    ("Pontavera", "I want to complain about Pontavera."),
+    ("Sterlinque", "The transfer to Sterlinque did not work."),
+    ("Valdorix", "They charged me twice at Valdorix."),
+    ("Zendecasa", "I rent the flat through Zendecasa."),
+    ("Brackenholt", "There is no signal in Brackenholt."),
+    ("Crundleford", "The van is on its way to Crundleford."),
+    ("Dunmorrow", "I live near the station in Dunmorrow."),
+    ("Eskadale", "Please deliver it to the shop in Eskadale."),
+    ("Fothermere", "We are staying in Fothermere until Sunday."),
+    ("Garstenby", "The office in Garstenby is closed."),
+    ("Inchvarren", "I grew up in Inchvarren."),
+    ("Kilderstow", "The road to Kilderstow is blocked."),
+    ("Llanwythen", "My mother lives in Llanwythen."),
+    ("Mossgarth", "The power is out in Mossgarth."),
+    ("Adebowski", "My name is Adebowski, with a W."),
+    ("Bjarkensen", "I would like to speak to Mister Bjarkensen."),
+    ("Cholmsby", "The contract was signed by Cholmsby."),
+    ("Dragovanic", "Is Doctor Dragovanic in today?"),
+    ("Etchevarro", "Miss Etchevarro promised to call me back."),
+    ("Fitzwarnock", "The parcel is for Fitzwarnock."),
+    ("Ghorbanfar", "Put it in the name of Ghorbanfar please."),
+    ("Hruskovec", "My neighbour Hruskovec took the parcel."),
+    ("Ivarsdottel", "The invoice goes to Ivarsdottel."),
+    ("Jellicombe", "I spoke to somebody called Jellicombe."),
+    ("Airvantis", "My Airvantis box has a red light."),
+    ("Beamlio", "I cannot open the Beamlio app."),
+    ("Cloudmerix", "The Cloudmerix password does not work."),
+    ("Dialvora", "We want to switch from Dialvora to you."),
+    ("Ecotherma", "The Ecotherma meter shows nothing."),
+    ("Flixonar", "My Flixonar subscription was renewed without asking."),
+    ("Gridessa", "Gridessa has sent me the wrong bill."),
+    ("Homivox", "The Homivox alarm goes off every night."),
+    ("Jetsarra", "I flew with Jetsarra on Monday."),
+    ("Lumo Tervex", "I want to return the Lumo Tervex lamp."),
+)
+"""Fifty more, at which nobody looked when the limits were chosen."""
 
-def speak_all() -> Iterator[tuple[str, str, Samples]]:
+
+def speak_all(names: Sequence[tuple[str, str]] = RARE_NAMES) -> Iterator[tuple[str, str, Samples]]:
     """Each name, its sentence, and the sentence spoken by one of two voices on a telephone line, at 8 kHz.
 
     Raises:
         VoiceMissingError: The text-to-speech packages are not installed.
     """
     voice, rng = Voice.load(), np.random.default_rng(1)
-    for number, (name, sentence) in enumerate(RARE_NAMES):
+    for number, (name, sentence) in enumerate(names):
         spoken = voice.speak(
             sentence, VoiceSettings(shift=1.15 if number % 2 else 1.0, speed=1.0), line.SPEECH_LEVEL_DBFS
         )

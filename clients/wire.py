@@ -64,6 +64,7 @@ def endpointing_to_wire(endpointing: Endpointing) -> pb.EndpointingConfig:
     return pb.EndpointingConfig(
         onset_ms=endpointing.onset_ms or 0,
         hangover_ms=endpointing.hangover_ms or 0,
+        number_hangover_ms=endpointing.number_hangover_ms or 0,
         max_segment_ms=endpointing.max_segment_ms or 0,
         pre_roll_ms=endpointing.pre_roll_ms or 0,
         sensitivity=endpointing.sensitivity,
@@ -121,6 +122,7 @@ def _settings(message: pb.StreamingConfig) -> CallSettings:
         endpointing=Endpointing(
             onset_ms=endpointing.onset_ms or None,
             hangover_ms=endpointing.hangover_ms or None,
+            number_hangover_ms=endpointing.number_hangover_ms or None,
             max_segment_ms=endpointing.max_segment_ms or None,
             pre_roll_ms=endpointing.pre_roll_ms or None,
             profile=_enum(pb.EndpointingConfig.Profile, endpointing.profile, Profile.DEFAULT),

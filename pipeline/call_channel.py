@@ -6,6 +6,7 @@ from pipeline.channels import ChannelPair, Origin
 from pipeline.config import SessionConfig
 from pipeline.events import ActivityKind, RecognitionResult, SceneEvent, SessionEvent, SpeechActivity, WithheldReason
 from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
+from pipeline.joining import NumberJoiner, SpeechAhead
 from pipeline.pending import EarlyWords
 from pipeline.segmentation import OpenSegment
 from pipeline.sequencing import ResultSequencer, SequencerEffect
@@ -36,21 +37,38 @@ class CallChannel:
         self._start_sample = config.start_offset_ms * SAMPLES_PER_MS
         self.front_end = ChannelFrontEnd(channel_tag, config)
         self.results = ResultSequencer(session_id, channel_tag, config)
+        self._joiner = NumberJoiner(config.endpointing)
         self._turns = TurnWatch(channel_tag) if config.turn_events else None
         self._interim_due_sample = 0
+        self._now_sample = self._start_sample
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every segment has its final and none is held back."""
+        return self.results.is_idle and self._joiner.is_idle
 
     @property
     def final_up_to_sample(self) -> int:
         """Everything before this is final, call clock at 16 kHz."""
         unfinished = self.results.earliest_unfinished_sample
-        needed = self.front_end.earliest_needed_sample
-        return needed if unfinished is None else min(unfinished, needed)
+        held_start_ms = self._joiner.held_start_ms
+        held = None if held_start_ms is None else held_start_ms * SAMPLES_PER_MS
+        starts = (unfinished, held, self.front_end.earliest_needed_sample)
+        return min(start for start in starts if start is not None)
 
     def advance(self, frame: Samples, origin: Origin, now_sample: int) -> Iterable[ChannelEffect]:
         """Takes 10 ms that end at `now_sample`."""
+        self._now_sample = now_sample
         yield from self.apply(self.front_end.advance(frame, origin))
         if self._config.interim.enabled and self.front_end.is_voiced and now_sample >= self._interim_due_sample:
             yield from self._request_interim(now_sample)
+        if not self._joiner.is_idle:
+            yield from self._tell(())
+
+    def cut(self, now_sample: int) -> Iterable[ChannelEffect]:
+        """What is said from here on belongs to no number that was said before."""
+        self._joiner.cut(now_sample // SAMPLES_PER_MS)
+        yield from self._tell(())
 
     def receive(self, result: DecodeResult) -> Iterable[ChannelEffect]:
         """Takes an engine's answer."""
@@ -83,13 +101,31 @@ class CallChannel:
         """Passes on what the result side says, and what it means for the turn."""
         for effect in effects:
             if isinstance(effect, EarlyWords):
-                yield from self._turns.hear_words(effect) if self._turns is not None else ()
-                continue
-            yield effect
-            if self._turns is not None and isinstance(effect, RecognitionResult) and effect.is_final:
-                self._turns.hear_final(effect)
+                words = self._joiner.whole_words(effect)
+                yield from self._turns.hear_words(words) if self._turns is not None else ()
+            elif isinstance(effect, RecognitionResult):
+                yield from self._pass(self._joiner.put(effect))
+            else:
+                yield effect
+        if not self._joiner.is_idle:
+            yield from self._pass(self._joiner.release(self._ahead()))
         if self._turns is not None:
-            yield from self._turns.end(is_idle=self.results.is_idle)
+            yield from self._turns.end(is_idle=self.is_idle)
+
+    def _pass(self, results: Iterable[RecognitionResult]) -> Iterable[RecognitionResult]:
+        for result in results:
+            yield result
+            if self._turns is not None and result.is_final:
+                self._turns.hear_final(result)
+
+    def _ahead(self) -> SpeechAhead:
+        next_start_sample = self.results.first_speech_start_sample
+        if next_start_sample is None and (heard := self.front_end.open_segment) is not None:
+            next_start_sample = heard.speech_start_sample
+        return SpeechAhead(
+            now_ms=self._now_sample // SAMPLES_PER_MS,
+            next_start_ms=None if next_start_sample is None else next_start_sample // SAMPLES_PER_MS,
+        )
 
     def _request_interim(self, now_sample: int) -> Iterable[ChannelEffect]:
         if (heard := self.front_end.open_segment) is not None:

@@ -58,6 +58,9 @@ class EndpointingConfig:
     """Speech of at least this long begins an utterance."""
     hangover_ms: int = 500
     """Silence of this long ends it."""
+    number_hangover_ms: int = 1_500
+    """Pause within a number, such as a card's, that does not end it (`pipeline.joining`). No longer than `hangover_ms`:
+    every pause does."""
     pre_roll_ms: int = 300
     """Audio kept from before the onset; VADs fire late."""
     post_roll_ms: int = 300
@@ -73,6 +76,7 @@ class EndpointingConfig:
         """Checks the limits."""
         _require_range("endpointing.onset_ms", self.onset_ms, FRAME_MS, 1_000)
         _require_range("endpointing.hangover_ms", self.hangover_ms, 100, 5_000)
+        _require_range("endpointing.number_hangover_ms", self.number_hangover_ms, 100, 5_000)
         _require_range("endpointing.pre_roll_ms", self.pre_roll_ms, 200, 500)
         _require_range("endpointing.post_roll_ms", self.post_roll_ms, 100, 1_000)
         _require_range("endpointing.max_segment_ms", self.max_segment_ms, 5_000, 28_000)

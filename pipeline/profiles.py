@@ -11,11 +11,11 @@ from typing import Any, Final
 from pipeline.config import EndpointingConfig, EndpointingProfile
 
 PROFILES: Final[Mapping[EndpointingProfile, Mapping[str, int]]] = {
-    EndpointingProfile.CONVERSATION: {"hangover_ms": 500, "max_segment_ms": 25_000},
+    EndpointingProfile.CONVERSATION: {"hangover_ms": 500, "number_hangover_ms": 1_500, "max_segment_ms": 25_000},
     # The caller waits for the menu: end soon.
-    EndpointingProfile.SHORT_ANSWER: {"hangover_ms": 350, "max_segment_ms": 15_000},
+    EndpointingProfile.SHORT_ANSWER: {"hangover_ms": 350, "number_hangover_ms": 1_500, "max_segment_ms": 15_000},
     # Nobody waits for an answer, and whole sentences are recognised better than their parts.
-    EndpointingProfile.DICTATION: {"hangover_ms": 950, "max_segment_ms": 25_000},
+    EndpointingProfile.DICTATION: {"hangover_ms": 950, "number_hangover_ms": 2_000, "max_segment_ms": 25_000},
 }
 """Fields of EndpointingConfig."""
 

@@ -63,6 +63,11 @@ class ResultSequencer:
         return self._segments[0].start_sample if self._segments and self._segments[0].closed is not None else None
 
     @property
+    def first_speech_start_sample(self) -> int | None:
+        """Where speech began in the first segment without a final, call clock at 16 kHz."""
+        return self._segments[0].speech_start_sample if self._segments else None
+
+    @property
     def newest_hints(self) -> DecodeHints:
         """What holds for speech that begins now."""
         return self._languages.newest_hints

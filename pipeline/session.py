@@ -93,7 +93,7 @@ class RecognitionSession:
     @property
     def is_done(self) -> bool:
         """Whether the stream has ended, every segment has its final and every effect was taken."""
-        idle = all(channel.results.is_idle for channel in self._channels.values())
+        idle = all(channel.is_idle for channel in self._channels.values())
         return self._ended and idle and self._order.is_idle and not self._effects
 
     @property
@@ -171,6 +171,7 @@ class RecognitionSession:
         elif self._end_received and not self._ended:
             self._ended = True
             self._take_from_all(ChannelFrontEnd.end)
+            self._cut_numbers()
             self._tell_news(at_end=True)
             self._acknowledge()
         else:
@@ -181,6 +182,7 @@ class RecognitionSession:
         match mark:
             case Flush():
                 self._take_from_all(ChannelFrontEnd.flush)
+                self._cut_numbers()
             case SkippedTime():
                 self._skip(mark.num_frames)
             case MissingAudio():
@@ -205,6 +207,10 @@ class RecognitionSession:
         found = [(channel, step(channel.front_end)) for channel in self._channels.values()]
         for channel, events in found:
             self._add(channel.apply(events))
+
+    def _cut_numbers(self) -> None:
+        for channel in self._channels.values():
+            self._add(channel.cut(self._now_sample))
 
     def _update_hints(self, update: HintsUpdate) -> None:
         for channel in self._channels.values():
@@ -241,7 +247,7 @@ class RecognitionSession:
         return tag if tag in self._channels else None
 
     def _acknowledge(self) -> None:
-        idle = all(channel.results.is_idle for channel in self._channels.values())
+        idle = all(channel.is_idle for channel in self._channels.values())
         if self._ended and idle and self._order.is_idle:
             final_up_to_ms = self.audio_received_ms
         else:

@@ -64,6 +64,8 @@ class Endpointing:
     profile: Profile = Profile.DEFAULT
     onset_ms: int | None = None
     hangover_ms: int | None = None
+    number_hangover_ms: int | None = None
+    """Pause within a number that does not end it."""
     max_segment_ms: int | None = None
     pre_roll_ms: int | None = None
     sensitivity: float | None = None

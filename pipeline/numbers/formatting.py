@@ -43,7 +43,7 @@ def _digit_string(tokens: list[Token], start: int) -> _Span | None:
     digits: list[str] = []
     index = start
     while index < len(tokens):
-        count, said = _said_digits(tokens, index)
+        count, said = said_digits(tokens, index)
         if not count:
             break
         digits.append(said)
@@ -64,7 +64,8 @@ def _digit_string(tokens: list[Token], start: int) -> _Span | None:
     return (index - start, "".join(digits)) if singles else None
 
 
-def _said_digits(tokens: list[Token], index: int) -> tuple[int, str]:
+def said_digits(tokens: list[Token], index: int) -> tuple[int, str]:
+    """How many tokens from here on say digits and belong together, and which digits; (0, "") if none."""
     token = tokens[index]
     if token.core in REPEATS and index + 1 < len(tokens) and not token.tail:
         following = tokens[index + 1].core

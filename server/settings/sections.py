@@ -120,9 +120,11 @@ class RecognitionSettings(_Section):
     vad: VadMode = VadMode.COMBINED
     onset_ms: int = 60
     profile: EndpointingProfile = EndpointingProfile.CONVERSATION
-    """Sets `hangover_ms` and `max_segment_ms` where they are 0."""
+    """Sets the durations below that are 0."""
     hangover_ms: int = 0
-    """0: the profile's, as for `max_segment_ms`."""
+    """0: the profile's, as for `number_hangover_ms` and `max_segment_ms`."""
+    number_hangover_ms: int = 0
+    """Pause within a number that does not end it."""
     pre_roll_ms: int = 300
     max_segment_ms: int = 0
     cut_search_ms: int = 2_000
@@ -169,6 +171,7 @@ class RecognitionSettings(_Section):
         )
         durations = {
             "hangover_ms": self.hangover_ms,
+            "number_hangover_ms": self.number_hangover_ms,
             "max_segment_ms": self.max_segment_ms,
         }
         return with_profile(base, self.profile, {name: ms for name, ms in durations.items() if ms})

@@ -27,7 +27,7 @@ MAX_RESUME_OFFSET_MS = 7 * 24 * 3_600_000
 MAX_CALL_ID_CHARS = 128
 """It travels in a header."""
 _SHOWN_CHARS = 60
-_ENDPOINTING_FIELDS = ("onset_ms", "hangover_ms", "max_segment_ms", "pre_roll_ms")
+_ENDPOINTING_FIELDS = ("onset_ms", "hangover_ms", "number_hangover_ms", "max_segment_ms", "pre_roll_ms")
 _PUBLIC_FIELDS = {
     "sample_rate_hertz": "config.sample_rate_hertz",
     "audio_channel_count": "config.audio_channel_count",

@@ -192,6 +192,7 @@ def _streaming_config(config: CallConfig) -> pb.StreamingConfig:
         endpointing=pb.EndpointingConfig(
             onset_ms=endpointing.onset_ms,
             hangover_ms=endpointing.hangover_ms,
+            number_hangover_ms=endpointing.number_hangover_ms,
             max_segment_ms=endpointing.max_segment_ms,
             sensitivity=endpointing.sensitivity,
             pre_roll_ms=endpointing.pre_roll_ms,

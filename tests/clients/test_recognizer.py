@@ -91,6 +91,7 @@ async def test_settings_arrive_and_come_back_unchanged():
             profile=Profile.SHORT_ANSWER,
             onset_ms=50,
             hangover_ms=700,
+            number_hangover_ms=1_200,
             max_segment_ms=9000,
             pre_roll_ms=250,
             sensitivity=0.0,

@@ -91,7 +91,7 @@ def spoken_language(request: DecodeRequest) -> DecodeResult:
     asked = request.hints.language_code
     code = max(probabilities, key=lambda pair: pair[1])[0] if asked == "auto" else asked
     hypothesis = Hypothesis(
-        transcript=f"{code} {len(request.audio)}", confidence=0.9, language_code=code, tokens=(1,), certainties=()
+        transcript=f"{code} of{len(request.audio)}", confidence=0.9, language_code=code, tokens=(1,), certainties=()
     )
     return DecodeResult(
         request_id=request.request_id,

@@ -98,6 +98,7 @@ endpointing_configs = st.builds(
     profile=st.sampled_from(EndpointingProfile),
     onset_ms=st.integers(10, 1_000),
     hangover_ms=st.integers(100, 5_000),
+    number_hangover_ms=st.integers(100, 5_000),
     pre_roll_ms=st.integers(200, 500),
     max_segment_ms=st.integers(5_000, 28_000),
     sensitivity=st.floats(0, 1, width=32),

@@ -327,6 +327,7 @@ class EndpointingConfig(_message.Message):
     SENSITIVITY_FIELD_NUMBER: _builtins.int
     PRE_ROLL_MS_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
+    NUMBER_HANGOVER_MS_FIELD_NUMBER: _builtins.int
     onset_ms: _builtins.int
     """Speech of at least this long begins an utterance."""
     hangover_ms: _builtins.int
@@ -339,6 +340,10 @@ class EndpointingConfig(_message.Message):
     """Audio kept from before the onset, so that the first sound is not clipped."""
     profile: Global___EndpointingConfig.Profile.ValueType
     """What kind of speech is expected."""
+    number_hangover_ms: _builtins.int
+    """A pause of up to this long within a number (of a card, a telephone) does not end it: what follows is joined to the
+    same result. No longer than `hangover_ms`: every pause ends it.
+    """
     def __init__(
         self,
         *,
@@ -348,10 +353,11 @@ class EndpointingConfig(_message.Message):
         sensitivity: _builtins.float | None = ...,
         pre_roll_ms: _builtins.int = ...,
         profile: Global___EndpointingConfig.Profile.ValueType = ...,
+        number_hangover_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity", "sensitivity", b"sensitivity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity", "hangover_ms", b"hangover_ms", "max_segment_ms", b"max_segment_ms", "onset_ms", b"onset_ms", "pre_roll_ms", b"pre_roll_ms", "profile", b"profile", "sensitivity", b"sensitivity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity", "hangover_ms", b"hangover_ms", "max_segment_ms", b"max_segment_ms", "number_hangover_ms", b"number_hangover_ms", "onset_ms", b"onset_ms", "pre_roll_ms", b"pre_roll_ms", "profile", b"profile", "sensitivity", b"sensitivity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sensitivity: _TypeAlias = _typing.Literal["sensitivity"]  # noqa: Y015
     _WhichOneofArgType__sensitivity: _TypeAlias = _typing.Literal["_sensitivity", b"_sensitivity"]  # noqa: Y015

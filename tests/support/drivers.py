@@ -15,7 +15,7 @@ def words_by_length(request: DecodeRequest) -> DecodeResult:
     """One word per 300 ms of audio, depending on the audio itself."""
     count = max(1, len(request.audio) // 4_800)
     loudness = [int(1000 * float(np.abs(part).mean())) for part in np.array_split(request.audio, count)]
-    transcript = " ".join(f"w{level}" for level in loudness)
+    transcript = " ".join(f"word{level}" for level in loudness)
     hypothesis = Hypothesis(
         transcript=transcript, confidence=0.9, language_code="en", tokens=(1, 2, 3), certainties=(0.9,) * count
     )

@@ -5,7 +5,7 @@ import warnings
 
 from talkpath.speech.v1 import speech_pb2 as talkpath_dot_speech_dot_v1_dot_speech__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.85.4'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 

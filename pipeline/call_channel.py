@@ -6,7 +6,7 @@ from pipeline.channels import ChannelPair, Origin
 from pipeline.config import SessionConfig
 from pipeline.events import ActivityKind, RecognitionResult, SceneEvent, SessionEvent, SpeechActivity, WithheldReason
 from pipeline.frontend import ChannelFrontEnd, FrontEndEvent, SpeechPaused, SpeechStarted, SpeechStopped
-from pipeline.joining import NumberJoiner, SpeechAhead
+from pipeline.joining import NumberJoiner
 from pipeline.pending import EarlyWords
 from pipeline.segmentation import OpenSegment
 from pipeline.sequencing import ResultSequencer, SequencerEffect
@@ -67,6 +67,7 @@ class CallChannel:
 
     def cut(self, now_sample: int) -> Iterable[ChannelEffect]:
         """What is said from here on belongs to no number that was said before."""
+        self._now_sample = now_sample
         self._joiner.cut(now_sample // SAMPLES_PER_MS)
         yield from self._tell(())
 
@@ -108,7 +109,7 @@ class CallChannel:
             else:
                 yield effect
         if not self._joiner.is_idle:
-            yield from self._pass(self._joiner.release(self._ahead()))
+            yield from self._pass(self._joiner.release(self._now_sample // SAMPLES_PER_MS, self._next_start_ms()))
         if self._turns is not None:
             yield from self._turns.end(is_idle=self.is_idle)
 
@@ -118,14 +119,12 @@ class CallChannel:
             if self._turns is not None and result.is_final:
                 self._turns.hear_final(result)
 
-    def _ahead(self) -> SpeechAhead:
+    def _next_start_ms(self) -> int | None:
+        """Where speech behind the newest final begins, if it has begun."""
         next_start_sample = self.results.first_speech_start_sample
         if next_start_sample is None and (heard := self.front_end.open_segment) is not None:
             next_start_sample = heard.speech_start_sample
-        return SpeechAhead(
-            now_ms=self._now_sample // SAMPLES_PER_MS,
-            next_start_ms=None if next_start_sample is None else next_start_sample // SAMPLES_PER_MS,
-        )
+        return None if next_start_sample is None else next_start_sample // SAMPLES_PER_MS
 
     def _request_interim(self, now_sample: int) -> Iterable[ChannelEffect]:
         if (heard := self.front_end.open_segment) is not None:

@@ -14,22 +14,13 @@ Rules:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeline.config import MAX_DOUBT_MS, EndpointingConfig
 from pipeline.events import RecognitionResult
 from pipeline.numbers.unfinished import ends_in_unfinished_number, format_joined
 from pipeline.pending import EarlyWords
 from pipeline.types import EndReason, Hypothesis
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechAhead:
-    """What is known of a party's speech behind its newest final; call clock."""
-
-    now_ms: int
-    next_start_ms: int | None
-    """Where its next speech begins, if it has begun."""
 
 
 class NumberJoiner:
@@ -75,9 +66,15 @@ class NumberJoiner:
         if self._held is None:
             yield whole
 
-    def release(self, ahead: SpeechAhead) -> Iterator[RecognitionResult]:
-        """Returns what is held once it is sure that it does not go on."""
-        if self._held is not None and not self._can_go_on(self._held, ahead):
+    def release(self, now_ms: int, next_start_ms: int | None) -> Iterator[RecognitionResult]:
+        """Returns what is held once it is sure that it does not go on.
+
+        Args:
+            now_ms: call clock.
+            next_start_ms: where the party's next speech begins; None while it has not begun.
+        """
+        earliest_ms = now_ms - self._onset_ms if next_start_ms is None else next_start_ms
+        if self._held is not None and not self._joins(self._held, earliest_ms):
             yield self._let_go(self._held)
 
     def whole_words(self, words: EarlyWords) -> EarlyWords:
@@ -93,17 +90,8 @@ class NumberJoiner:
 
     def _joins(self, held: RecognitionResult, next_start_ms: int) -> bool:
         is_cut = any(self._last_start_ms < cut_ms <= next_start_ms for cut_ms in self._cuts_ms)
-        return not is_cut and self._is_in_time(held, next_start_ms)
-
-    def _can_go_on(self, held: RecognitionResult, ahead: SpeechAhead) -> bool:
-        if ahead.next_start_ms is not None:
-            return self._joins(held, ahead.next_start_ms)
-        is_cut = any(cut_ms > self._last_start_ms for cut_ms in self._cuts_ms)
-        return not is_cut and self._is_in_time(held, ahead.now_ms - self._onset_ms)
-
-    def _is_in_time(self, held: RecognitionResult, next_start_ms: int) -> bool:
-        pause_ms = next_start_ms - held.speech_end_ms
-        return pause_ms <= self._hangover_ms and next_start_ms - held.result_start_ms <= self._max_segment_ms
+        is_soon = next_start_ms - held.speech_end_ms <= self._hangover_ms
+        return is_soon and not is_cut and next_start_ms - held.result_start_ms <= self._max_segment_ms
 
     def _may_go_on(self, final: RecognitionResult) -> bool:
         if not self._is_on or not final.alternatives or final.end_reason is not EndReason.SILENCE:

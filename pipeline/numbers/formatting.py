@@ -12,7 +12,18 @@ Rules:
 import re
 from typing import Final
 
-from pipeline.numbers.words import AMBIGUOUS_ZEROS, DIGIT_WORDS, HUNDRED, REPEATS, SCALES, TEENS, TENS, Token, tokens_of
+from pipeline.numbers.words import (
+    AMBIGUOUS_ZEROS,
+    DIGIT_WORDS,
+    HUNDRED,
+    LANGUAGE_CODE,
+    REPEATS,
+    SCALES,
+    TEENS,
+    TENS,
+    Token,
+    tokens_of,
+)
 
 _DIGITS = re.compile(r"\d+(?:-\d+)*")
 _ENDS_RUN: Final = frozenset(".?!;:")
@@ -22,7 +33,7 @@ _Span = tuple[int, str]
 
 def format_numbers(text: str, language_code: str) -> str:
     """The text with its numbers in digits."""
-    if language_code != "en":
+    if language_code != LANGUAGE_CODE:
         return text
     tokens = tokens_of(text)
     written: list[str] = []

@@ -5,12 +5,13 @@ a group of at least three, may go on: up to sixteen digits, a payment card's (IS
 """
 
 import re
+from itertools import takewhile
 from typing import Final
 
 from pipeline.numbers.formatting import format_numbers, said_digits
-from pipeline.numbers.words import Token, tokens_of
+from pipeline.numbers.words import LANGUAGE_CODE, Token, tokens_of
 
-COMPLETE_DIGITS: Final = 16
+_COMPLETE_DIGITS: Final = 16
 _TELLING_DIGITS: Final = 3
 """Two digits in one group are an age, an hour or a quantity."""
 _WITH_LETTERS: Final = re.compile(r"(?:[a-z]-?)?\d+(?:-?[a-z]?-?\d+)*")
@@ -18,18 +19,17 @@ _WITH_LETTERS: Final = re.compile(r"(?:[a-z]-?)?\d+(?:-?[a-z]?-?\d+)*")
 _MISHEARD: Final = re.compile(r"[a-z](?:-\w)*|\d+th")
 """What a model also makes of digits behind others."""
 _NO_DIGIT: Final = re.compile(r"\D")
-_LANGUAGE: Final = "en"
 _STOPS: Final = " .,;:!?\u2026\u2013\u2014-"
 
 
 def ends_in_unfinished_number(text: str, language_code: str) -> bool:
     """Whether more digits are likely to follow; always False in languages whose numbers are not known."""
-    if language_code != _LANGUAGE:
+    if language_code != LANGUAGE_CODE:
         return False
     groups = _trailing_groups(text)
     num_digits = sum(len(_NO_DIGIT.sub("", group)) for group in groups)
     is_told = num_digits >= _TELLING_DIGITS or len(groups) > 1 or any("-" in group for group in groups)
-    return num_digits < COMPLETE_DIGITS and num_digits > 1 and is_told
+    return num_digits < _COMPLETE_DIGITS and num_digits > 1 and is_told
 
 
 def format_joined(first_formatted: str, then: str, language_code: str) -> str:
@@ -49,7 +49,7 @@ def _trailing_groups(text: str) -> list[str]:
     tokens = tokens_of(text)
     groups: list[str] = []
     passed: list[str] = []
-    for index in range(len(tokens) - 1, -1, -1):
+    for index in reversed(range(len(tokens))):
         core = tokens[index].core
         _, digits = said_digits(tokens, index)
         if digits or _WITH_LETTERS.fullmatch(core):
@@ -64,10 +64,5 @@ def _trailing_groups(text: str) -> list[str]:
 
 def _trailing_digits(tokens: list[Token]) -> list[str]:
     """The digits of each group at the end that has no letters."""
-    groups: list[str] = []
-    for index in range(len(tokens) - 1, -1, -1):
-        _, digits = said_digits(tokens, index)
-        if not digits:
-            break
-        groups.insert(0, digits)
-    return groups
+    said = (said_digits(tokens, index)[1] for index in reversed(range(len(tokens))))
+    return list(takewhile(bool, said))[::-1]

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+LANGUAGE_CODE: Final = "en"
 DIGIT_WORDS: Final = {
     "zero": "0",
     "oh": "0",

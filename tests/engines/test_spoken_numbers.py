@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from pipeline.config import SessionConfig
-from pipeline.events import RecognitionResult
-from pipeline.session import NEED_AUDIO, RecognitionSession
-from pipeline.types import AudioEncoding, AudioFormat, DecodeHints, DecodeRequest, DecodeResult
-from tests.engines.support import batch
+from pipeline.session import RecognitionSession
+from pipeline.types import AudioEncoding, AudioFormat, DecodeHints
+from tests.engines.support import finals_alone
 from tests.support.audio import encode_mulaw
+from tests.support.drivers import run_lockstep
 from tests.support.rare_names import Voice, VoiceSettings, line
 
 pytestmark = pytest.mark.slow
@@ -51,22 +51,6 @@ def read_aloud(voice, groups, settings, rng):
     return audio + line.line_noise(len(audio), rng)
 
 
-def finals_of(engine, audio, number):
-    call = RecognitionSession(f"number-{number}", _CONFIG)
-    call.receive_audio(encode_mulaw(audio))
-    call.receive_end()
-    finals = []
-    while (effect := call.next_effect()) is not NEED_AUDIO:
-        if isinstance(effect, DecodeRequest):
-            is_needed = effect.is_final
-            answer = engine.transcribe(batch(effect))[0] if is_needed else DecodeResult(request_id=effect.request_id)
-            call.receive_decode(answer)
-        elif isinstance(effect, RecognitionResult) and effect.is_final:
-            finals.append(effect)
-    call.close()
-    return finals
-
-
 @pytest.mark.parametrize("model", ["tiny.en", "base"])
 def test_sixteen_digits_with_pauses_are_one_number(model, request):
     pytest.importorskip("piper", reason="the voice is in the extra `dev`")
@@ -76,7 +60,8 @@ def test_sixteen_digits_with_pauses_are_one_number(model, request):
     for number in range(_NUM_CALLS):
         digits = "".join(rng.choice(list("0123456789"), _NUM_DIGITS))
         settings = VoiceSettings(shift=1.15 if number % 2 else 1.0, speed=1.0)
-        finals = finals_of(engine, read_aloud(voice, groups_of(digits, rng), settings, rng), number)
+        audio = encode_mulaw(read_aloud(voice, groups_of(digits, rng), settings, rng))
+        finals = run_lockstep(RecognitionSession(f"number-{number}", _CONFIG), [audio], finals_alone(engine)).finals
         num_single += len(finals) == 1
         num_exact += digits in " ".join(f.alternatives[0].formatted_transcript for f in finals if f.alternatives)
     print(f"\n{model}, 16 digits with pauses: {num_single} of {_NUM_CALLS} in one result, {num_exact} with every digit")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config import DenoisingMode, EndpointingConfig, InterimConfig, SessionConfig, VadMode
+from pipeline.config import EndpointingConfig
 from pipeline.events import ActivityKind, AudioAcknowledged, RecognitionResult, SpeechActivity
 from pipeline.session import RecognitionSession
-from pipeline.types import AudioEncoding, AudioFormat, DecodeRequest
+from pipeline.types import DecodeRequest
 from tests.support.audio import bursts, linear16, split
-from tests.support.drivers import Log, run_delayed, run_lockstep
+from tests.support.drivers import Log, plain_session, run_delayed, run_lockstep
 
 PATTERNS = st.lists(
     st.tuples(st.integers(1, 90).map(lambda n: 10 * n), st.sampled_from([0.0, 0.0, 0.05, 0.2])),
@@ -24,29 +24,18 @@ DELAYS = st.lists(st.integers(0, 40), min_size=1, max_size=7)
 EXAMPLES = settings(max_examples=25, deadline=None)
 
 
-def config(num_channels: int = 1, **interim: int) -> SessionConfig:
-    return SessionConfig(
-        audio_format=AudioFormat(encoding=AudioEncoding.LINEAR16, sample_rate_hz=8_000, num_channels=num_channels),
-        denoising=DenoisingMode.OFF,
-        vad=VadMode.ENERGY,
+def session(num_channels: int = 1) -> RecognitionSession:
+    return plain_session(
+        num_channels,
         speech_activity_events=True,
         endpointing=EndpointingConfig(max_segment_ms=5_000, cut_search_ms=1_000),
-        interim=InterimConfig(**interim),
     )
-
-
-def session(num_channels: int = 1) -> RecognitionSession:
-    return RecognitionSession("call", config(num_channels))
 
 
 def stereo(left: list[tuple[int, float]], right: list[tuple[int, float]]) -> bytes:
     one, two = bursts(left, seed=1), bursts(right, seed=2)
     length = min(len(one), len(two))
     return linear16(np.stack([one[:length], two[:length]]))
-
-
-def finals(log: Log) -> list[RecognitionResult]:
-    return [r for r in log.of(RecognitionResult) if r.is_final]
 
 
 def contents(results: list[RecognitionResult]) -> list[tuple]:
@@ -80,7 +69,7 @@ def test_lockstep_log_is_independent_of_chunking(pattern, sizes):
 def test_lockstep_log_is_the_same_from_single_bytes():
     audio = linear16(bursts([(300, 0), (900, 0.2), (700, 0), (6_500, 0.1), (90, 0.2)]))
     whole = run_lockstep(session(), [audio])
-    assert len(finals(whole)) >= 3
+    assert len(whole.finals) >= 3
     assert log_lines(run_lockstep(session(), split(audio, [1]))) == log_lines(whole)
 
 
@@ -91,8 +80,8 @@ def test_finals_are_independent_of_chunking_and_delay(left, right, sizes, delays
     reference = run_lockstep(session(2), [audio])
     delayed = run_delayed(session(2), split(audio, sizes), delays, honour_cancel=honour_cancel)
     for tag in (1, 2):
-        expected = [r for r in finals(reference) if r.channel_tag == tag]
-        assert contents([r for r in finals(delayed) if r.channel_tag == tag]) == contents(expected)
+        expected = [r for r in reference.finals if r.channel_tag == tag]
+        assert contents([r for r in delayed.finals if r.channel_tag == tag]) == contents(expected)
 
 
 @given(left=PATTERNS, right=PATTERNS, sizes=CHUNKINGS, delays=DELAYS, honour_cancel=st.booleans())
@@ -102,7 +91,7 @@ def test_order_and_number_of_results(left, right, sizes, delays, honour_cancel):
     log = run_delayed(call, split(stereo(left, right), sizes), delays, honour_cancel=honour_cancel)
     assert call.is_done
     requested = {(r.channel_tag, r.segment_id) for r in log.of(DecodeRequest) if r.is_final}
-    counted = Counter((r.channel_tag, r.result_id) for r in finals(log))
+    counted = Counter((r.channel_tag, r.result_id) for r in log.finals)
     assert counted == Counter(requested)
     for tag in (1, 2):
         assert_channel_in_order([r for r in log.of(RecognitionResult) if r.channel_tag == tag])
@@ -157,13 +146,13 @@ def test_stable_text_of_interims_only_grows(pattern):
 @EXAMPLES
 def test_no_final_passes_one_that_began_earlier_and_was_closed(left, right, sizes, delays):
     log = run_delayed(session(2), split(stereo(left, right), sizes), delays)
-    starts = {r.result_id: r.result_start_ms for r in finals(log)}
+    starts = {r.result_id: r.result_start_ms for r in log.finals}
     closed: set[str] = set()
     for effect in log.effects:
         if isinstance(effect, SpeechActivity) and effect.kind is ActivityKind.END:
             # The segment it ends is the newest of its channel that began before.
             begun = [
-                r for r in finals(log) if r.channel_tag == effect.channel_tag and r.speech_end_ms == effect.offset_ms
+                r for r in log.finals if r.channel_tag == effect.channel_tag and r.speech_end_ms == effect.offset_ms
             ]
             closed.update(r.result_id for r in begun)
         elif isinstance(effect, RecognitionResult) and effect.is_final:

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.config import DenoisingMode, SessionConfig, VadMode
 from pipeline.events import RecognitionResult, TurnEvent, TurnKind
 from pipeline.session import RecognitionSession
-from pipeline.types import AudioEncoding, AudioFormat, DecodeRequest, DecodeResult
+from pipeline.types import DecodeRequest, DecodeResult
 from tests.support.audio import bursts, linear16, split
-from tests.support.drivers import run_delayed, run_lockstep, words_by_length
+from tests.support.drivers import plain_session, run_delayed, run_lockstep, words_by_length
 
 # Bursts with pauses around post-roll (300 ms) and hangover (500 ms), so that all kinds of turns come up.
 PATTERNS = st.lists(
@@ -31,9 +30,7 @@ FOLLOWERS = {
 
 
 def session(num_channels: int = 1, **fields: object) -> RecognitionSession:
-    audio_format = AudioFormat(encoding=AudioEncoding.LINEAR16, sample_rate_hz=8_000, num_channels=num_channels)
-    config = {"denoising": DenoisingMode.OFF, "vad": VadMode.ENERGY, "turn_events": True} | fields
-    return RecognitionSession("call", SessionConfig(audio_format=audio_format, **config))
+    return plain_session(num_channels, **{"turn_events": True} | fields)
 
 
 def sometimes_nothing(request: DecodeRequest) -> DecodeResult:

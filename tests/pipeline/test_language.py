@@ -5,13 +5,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.config import DenoisingMode, HintsUpdate, SessionConfig, VadMode
+from pipeline.config import HintsUpdate
 from pipeline.events import NoticeCode, RecognitionResult, SessionNotice
 from pipeline.language import LanguageEpochs, LanguageLock
-from pipeline.session import RecognitionSession
-from pipeline.types import AudioEncoding, AudioFormat, DecodeHints, DecodeRequest, DecodeResult, Hypothesis
+from pipeline.types import DecodeHints, DecodeRequest, DecodeResult, Hypothesis
 from tests.support.audio import bursts, linear16, split
-from tests.support.drivers import Log, run_delayed, run_lockstep
+from tests.support.drivers import Log, plain_session, run_delayed, run_lockstep
 
 AUTO = DecodeHints(language_code="auto")
 GERMAN, ENGLISH = (("de", 0.9), ("en", 0.1)), (("en", 0.9), ("de", 0.1))
@@ -100,18 +99,6 @@ def spoken_language(request: DecodeRequest) -> DecodeResult:
     )
 
 
-def session(hints: DecodeHints = AUTO) -> RecognitionSession:
-    return RecognitionSession(
-        "call",
-        SessionConfig(
-            audio_format=AudioFormat(encoding=AudioEncoding.LINEAR16, sample_rate_hz=8_000),
-            denoising=DenoisingMode.OFF,
-            vad=VadMode.ENERGY,
-            hints=hints,
-        ),
-    )
-
-
 def told(log: Log) -> list[object]:
     """Finals with their languages, and the locks between them."""
     lines: list[object] = []
@@ -145,8 +132,8 @@ def audio_of(utterances: list[tuple[int, float]]) -> bytes:
 @settings(max_examples=25, deadline=None)
 def test_languages_depend_on_finals_alone_never_on_when_they_came(utterances, sizes, delays, honour_cancel):
     audio = audio_of(utterances)
-    expected = told(run_lockstep(session(), [audio], spoken_language))
-    call = session()
+    expected = told(run_lockstep(plain_session(hints=AUTO), [audio], spoken_language))
+    call = plain_session(hints=AUTO)
     delayed = run_delayed(call, split(audio, sizes), delays, honour_cancel=honour_cancel, answer=spoken_language)
     assert call.is_done
     assert told(delayed) == expected
@@ -154,7 +141,9 @@ def test_languages_depend_on_finals_alone_never_on_when_they_came(utterances, si
 
 def test_a_final_in_the_wrong_language_is_asked_for_again_and_the_lock_is_told():
     log = run_lockstep(
-        session(), [audio_of([(2_000, FAINT), (2_500, FAINT), (500, LOUD), (2_000, FAINT)])], spoken_language
+        plain_session(hints=AUTO),
+        [audio_of([(2_000, FAINT), (2_500, FAINT), (500, LOUD), (2_000, FAINT)])],
+        spoken_language,
     )
     lines = told(log)
     assert [line[1] for line in lines if line[0] is not NoticeCode.LANGUAGE_LOCKED] == ["de"] * 4
@@ -166,21 +155,23 @@ def test_a_final_in_the_wrong_language_is_asked_for_again_and_the_lock_is_told()
 
 def test_answers_that_all_come_at_the_end_are_asked_for_again():
     audio = audio_of([(2_500, FAINT), (2_500, FAINT), (900, LOUD), (2_500, FAINT)])
-    log = run_delayed(session(), split(audio, [1_600]), [10_000], answer=spoken_language)
+    log = run_delayed(plain_session(hints=AUTO), split(audio, [1_600]), [10_000], answer=spoken_language)
     finals = [r for r in log.of(DecodeRequest) if r.is_final]
     assert len(finals) > len({r.segment_id for r in finals}), "nothing was asked again"
-    assert told(log) == told(run_lockstep(session(), [audio], spoken_language))
+    assert told(log) == told(run_lockstep(plain_session(hints=AUTO), [audio], spoken_language))
 
 
 def test_a_named_language_is_never_questioned():
-    log = run_lockstep(session(DecodeHints(language_code="en")), [audio_of([(4_000, FAINT)] * 2)], spoken_language)
+    log = run_lockstep(
+        plain_session(hints=DecodeHints(language_code="en")), [audio_of([(4_000, FAINT)] * 2)], spoken_language
+    )
     assert [line[1] for line in told(log)] == ["en", "en"]
     assert not any(r.hints.detects_language for r in log.of(DecodeRequest))
 
 
 @pytest.mark.parametrize("size", [1_600, 37, 100_000])
 def test_an_update_changes_the_language_of_what_begins_behind_it(size):
-    call = session(DecodeHints(language_code="en"))
+    call = plain_session(hints=DecodeHints(language_code="en"))
     before, behind = audio_of([(800, LOUD)]), audio_of([(800, LOUD), (900, LOUD)])
     requests = []
 
@@ -203,7 +194,7 @@ def test_an_update_changes_the_language_of_what_begins_behind_it(size):
 
 
 def test_an_update_within_an_utterance_leaves_it_alone():
-    call = session(DecodeHints(language_code="en"))
+    call = plain_session(hints=DecodeHints(language_code="en"))
     call.receive_audio(linear16(bursts([(200, 0.0), (600, LOUD)])))
     call.receive_update(HintsUpdate(language_code="fr"))
     call.receive_audio(linear16(bursts([(600, LOUD), (700, 0.0), (600, LOUD), (700, 0.0)])))

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from pipeline.config import DenoisingMode, SessionConfig, VadMode
+from pipeline.events import RecognitionResult
 from pipeline.session import NEED_AUDIO, Effect, RecognitionSession
-from pipeline.types import CancelDecode, DecodeRequest, DecodeResult, Hypothesis
+from pipeline.types import AudioEncoding, AudioFormat, CancelDecode, DecodeRequest, DecodeResult, Hypothesis
 
 Answer = Callable[[DecodeRequest], DecodeResult]
 
@@ -32,6 +35,17 @@ class Log:
 
     def of(self, kind: type) -> list:
         return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    @property
+    def finals(self) -> list[RecognitionResult]:
+        return [result for result in self.of(RecognitionResult) if result.is_final]
+
+
+def plain_session(num_channels: int = 1, **fields: Any) -> RecognitionSession:
+    """A call on a line of 8 kHz where whatever is loud is speech; `fields` are those of SessionConfig."""
+    audio_format = AudioFormat(encoding=AudioEncoding.LINEAR16, sample_rate_hz=8_000, num_channels=num_channels)
+    plain: dict[str, Any] = {"denoising": DenoisingMode.OFF, "vad": VadMode.ENERGY}
+    return RecognitionSession("call", SessionConfig(audio_format=audio_format, **plain | fields))
 
 
 def run_lockstep(session: RecognitionSession, chunks: Iterable[bytes], answer: Answer = words_by_length) -> Log:
